@@ -1,0 +1,1 @@
+"""Bundled pools, read through importlib.resources; see README.md beside this file."""

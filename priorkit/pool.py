@@ -1,0 +1,355 @@
+"""The prompt pool: what may be rolled out, and the exact identity of every row.
+
+`P` prompts. A row's **hash** is sha256 over the JSON list [prompt, answer, verifier], its first
+16 hexadecimal digits; the pool's **fingerprint** is sha256 over its sorted row hashes, so order
+does not matter; its **order hash** is sha256 over the ids in order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from priorkit import parquet, schema, tables
+from priorkit.beta import IntArray, TextArray, as_ids
+from priorkit.errors import PoolFileError
+
+Message = Mapping[str, str]
+Prompt = str | tuple[Message, ...]
+Answer = str | tuple[str, ...]
+
+DEFAULT_VERIFIER = "math"
+SPLITS = ("train", "eval")
+_PROMPT_NAMES = ("prompt", "problem", "question")
+_SPLIT_NAMES = {"train": "train", "eval": "eval", "test": "eval", "validation": "eval"}
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Prompts with their accepted answers, in a fixed order.
+
+    Attributes:
+        prompt_id: `[P]` unique keys.
+        prompt: `[P]` text, or a tuple of chat messages.
+        answer: `[P]` accepted answer, or a tuple of several.
+        level: `[P]` difficulty as given, −1 where not known; None when the pool has none.
+        subject: `[P]` or None.
+        source: `[P]` or None.
+        verifier: `[P]` name of the verifier that judges the row.
+        split: `[P]` `train` or `eval`.
+    """
+
+    prompt_id: TextArray
+    prompt: TextArray
+    answer: TextArray
+    verifier: TextArray
+    split: TextArray
+    level: IntArray | None = None
+    subject: TextArray | None = None
+    source: TextArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.prompt_id)
+
+    @cached_property
+    def row_hash(self) -> TextArray:
+        """`[P]` identity of each row's content."""
+        rows = zip(self.prompt, self.answer, self.verifier, strict=True)
+        return as_ids([row_hash(prompt, answer, verifier) for prompt, answer, verifier in rows])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Identity of the content, whatever the order: 64 hexadecimal digits."""
+        return hashlib.sha256("\n".join(sorted(self.row_hash)).encode()).hexdigest()
+
+    @cached_property
+    def order_hash(self) -> str:
+        """Identity of the ids and their order: 64 hexadecimal digits."""
+        return hashlib.sha256("\n".join(self.prompt_id).encode()).hexdigest()
+
+    def take(self, rows: npt.NDArray[Any]) -> Pool:
+        """Those rows, in that order."""
+        fields = (
+            "prompt_id",
+            "prompt",
+            "answer",
+            "verifier",
+            "split",
+            "level",
+            "subject",
+            "source",
+        )
+        columns: dict[str, Any] = {
+            name: None if (values := getattr(self, name)) is None else values[rows]
+            for name in fields
+        }
+        return replace(self, **columns)
+
+    def of_split(self, split: str) -> Pool:
+        """The rows of one split, in pool order."""
+        return self.take(np.flatnonzero(self.split == split))
+
+
+@dataclass(frozen=True, slots=True)
+class PoolColumns:
+    """Names of a source's columns, where they are not ours.
+
+    Attributes:
+        prompt_id: None looks for `prompt_id`, `id`, then the trainers' `extra_info.index`.
+        prompt: None looks for `prompt`, `problem`, `question`.
+        answer: None looks for `answer`, then the trainers' `reward_model.ground_truth`.
+    """
+
+    prompt_id: str | None = None
+    prompt: str | None = None
+    answer: str | None = None
+
+
+def row_hash(prompt: Prompt, answer: Answer, verifier: str = DEFAULT_VERIFIER) -> str:
+    """Identity of one pool row: 16 hexadecimal digits.
+
+    >>> row_hash("What is 2 + 2?", "4")
+    '0b22f5bb823bf833'
+    """
+    plain = prompt if isinstance(prompt, str) else [dict(message) for message in prompt]
+    gold = answer if isinstance(answer, str) else list(answer)
+    text = json.dumps([plain, gold, verifier], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read_pool(
+    source: str | Path, split: str | None = "train", columns: PoolColumns = PoolColumns()
+) -> Pool:
+    """A validated pool from a file or a hub data set.
+
+    Args:
+        source: `.parquet`, `.jsonl`, `.csv` or `.json` file; or `org/name[:config]` on the hub.
+            The trainers' layout (`data_source`, `prompt`, `reward_model.ground_truth`,
+            `extra_info.index`) is understood as well.
+        split: `train` (the rows to roll out), `eval`, or None for all.
+        columns: the source's column names, where they are not ours.
+
+    Raises:
+        PoolFileError: ids missing, empty or double, no rows, a row without prompt or answer.
+    """
+    path = Path(source)
+    ours = path.suffix == ".parquet" and path.is_file() and _has_footer(path)
+    if ours:
+        table, _ = parquet.read(path, schema.POOL, PoolFileError)
+        found = {name: table.column(name).to_pylist() for name in table.column_names}
+    elif not path.exists() and not path.suffix and str(source).count("/") == 1:
+        files = tables.hub_files(str(source), split or "train")
+        found = tables.concatenate([tables.read_table(file, PoolFileError) for file in files])
+    else:
+        found = tables.read_table(path, PoolFileError)
+    pool = pool_from_columns(found, str(source), columns)
+    if split is None:
+        return pool
+    part = pool.of_split(split)
+    if not len(part):
+        raise PoolFileError(
+            f"{source}: no row belongs to split {split!r} "
+            f"(found: {', '.join(sorted(set(pool.split)))})"
+        )
+    return part
+
+
+def pool_from_columns(
+    found: tables.Columns, source: str, columns: PoolColumns = PoolColumns()
+) -> Pool:
+    """A validated pool from columns held in memory; `source` names them in errors."""
+    found = _untangled(found)
+    height = len(next(iter(found.values()), []))
+    if not height:
+        raise PoolFileError(f"{source}: the pool is empty, expected at least one prompt")
+    blank = [None] * height
+    ids = _ids(found, source, columns.prompt_id)
+    prompts = [
+        _prompt(value, row, source)
+        for row, value in enumerate(_column(found, source, "prompt", columns.prompt, _PROMPT_NAMES))
+    ]
+    answers = [
+        _answer(value, row, source, ids)
+        for row, value in enumerate(_column(found, source, "answer", columns.answer, ("answer",)))
+    ]
+    return Pool(
+        prompt_id=as_ids(ids),
+        prompt=as_ids(prompts),  # type: ignore[arg-type]
+        answer=as_ids(answers),  # type: ignore[arg-type]
+        verifier=as_ids([str(v or DEFAULT_VERIFIER) for v in found.get("verifier", blank)]),
+        split=as_ids([_split(v, row, source) for row, v in enumerate(found.get("split", blank))]),
+        level=_levels(found.get("level")),
+        subject=_optional_text(found.get("subject")),
+        source=_optional_text(found.get("source")),
+    )
+
+
+def write_pool(
+    path: str | Path, pool: Pool, provenance: Mapping[str, object], *, force: bool = False
+) -> Path:
+    """Write a pool file; prompts that are all plain text are stored as such."""
+    columns: dict[str, Any] = {
+        "prompt_id": pool.prompt_id,
+        "prompt": _uniform(pool.prompt, lambda text: [{"role": "user", "content": text}]),
+        "answer": _uniform(pool.answer, lambda text: [text]),
+        "verifier": pool.verifier,
+        "split": pool.split,
+    }
+    if pool.level is not None:
+        columns["level"] = [None if level < 0 else int(level) for level in pool.level]
+    for name in ("subject", "source"):
+        if getattr(pool, name) is not None:
+            columns[name] = getattr(pool, name)
+    return parquet.write(path, schema.POOL, columns, provenance, force=force)
+
+
+def _has_footer(path: Path) -> bool:
+    return parquet.footer_of(path, PoolFileError) is not None
+
+
+def _untangled(found: tables.Columns) -> tables.Columns:
+    """The trainers' nested layout, flattened to our names where ours are absent."""
+    out = dict(found)
+    nested = {
+        "answer": ("reward_model", "ground_truth"),
+        "prompt_id": ("extra_info", "index"),
+        "split": ("extra_info", "split"),
+    }
+    for name, (outer, inner) in nested.items():
+        held = found.get(outer)
+        if name in out or held is None or not all(isinstance(row, Mapping) for row in held):
+            continue
+        values = [row.get(inner) for row in held]
+        if name == "prompt_id" and "data_source" in found:
+            values = [
+                None if value is None else f"{kind}/{value}"
+                for kind, value in zip(found["data_source"], values, strict=True)
+            ]
+        if any(value is not None for value in values):
+            out[name] = values
+    out.setdefault("source", out.get("data_source", []))
+    return {name: values for name, values in out.items() if values or name != "source"}
+
+
+def _column(
+    found: tables.Columns, source: str, name: str, given: str | None, known: Sequence[str]
+) -> list[Any]:
+    for candidate in [given] if given else known:
+        if candidate in found:
+            return found[candidate]
+    wanted = repr(given) if given else " or ".join(map(repr, known))
+    raise PoolFileError(
+        f"{source}: no column {wanted} for the {name} (found: {', '.join(found)[:300]}); "
+        f"name it with --{name.replace('prompt_id', 'id')}-column"
+    )
+
+
+def _ids(found: tables.Columns, source: str, given: str | None) -> list[str]:
+    values = _column(found, source, "prompt_id", given, ("prompt_id", "id"))
+    seen: dict[str, int] = {}
+    for row, value in enumerate(values):
+        key = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+        if not key.strip():
+            raise PoolFileError(
+                f"{source}: row {row} has no prompt_id (found {value!r}); every "
+                "prompt needs a unique one"
+            )
+        if key in seen:
+            raise PoolFileError(
+                f"{source}: prompt_id {_short(key)} is in rows {seen[key]} and "
+                f"{row}; ids must be unique"
+            )
+        seen[_utf8(key, f"{source}: row {row}: prompt_id")] = row
+    return list(seen)
+
+
+def _prompt(value: Any, row: int, source: str) -> Prompt:
+    if isinstance(value, str) and value.strip():
+        return _utf8(value, f"{source}: row {row}: prompt")
+    if isinstance(value, list) and value and all(
+        isinstance(m, Mapping) and isinstance(m.get("role"), str)
+        and isinstance(m.get("content"), str) for m in value
+    ):  # fmt: skip
+        messages = tuple(
+            {key: _utf8(m[key], f"{source}: row {row}: prompt") for key in ("role", "content")}
+            for m in value
+        )
+        if len(messages) == 1 and messages[0]["role"] == "user":
+            return _prompt(messages[0]["content"], row, source)  # the same prompt, the same hash
+        return messages
+    raise PoolFileError(
+        f"{source}: row {row} has no prompt: expected text or a list of chat "
+        f"messages, found {_short(value)}"
+    )
+
+
+def _answer(value: Any, row: int, source: str, ids: list[str]) -> Answer:
+    if isinstance(value, (list, tuple)) and value:
+        several = tuple(str(_answer(one, row, source, ids)) for one in value)
+        return several if len(several) > 1 else several[0]
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value:
+        return str(value)
+    if isinstance(value, str) and value.strip():
+        return _utf8(value, f"{source}: row {row}: answer")
+    raise PoolFileError(
+        f"{source}: row {row} (prompt {_short(ids[row])}) has no answer, found "
+        f"{_short(value)}; drop such rows with `priorkit pool make --drop-unanswered`"
+    )
+
+
+def _split(value: Any, row: int, source: str) -> str:
+    name = _SPLIT_NAMES.get("train" if value is None else str(value))
+    if name is None:
+        raise PoolFileError(f"{source}: row {row} has split {value!r}, expected train or eval")
+    return name
+
+
+def _levels(values: list[Any] | None) -> IntArray | None:
+    """Levels as integers, −1 where a source writes none, '?' or a word without a digit."""
+    if values is None:
+        return None
+    out = []
+    for value in values:
+        digits = "".join(ch for ch in str(value) if ch.isascii() and ch.isdigit())
+        whole = isinstance(value, str | int) and not isinstance(value, bool) and digits
+        out.append(int(digits[:6]) if whole else int(value) if _whole_float(value) else -1)
+    return None if all(level < 0 for level in out) else np.array(out, dtype=np.int64)
+
+
+def _whole_float(value: Any) -> bool:
+    return isinstance(value, float) and value.is_integer() and 0 <= value < 1e6
+
+
+def _optional_text(values: list[Any] | None) -> TextArray | None:
+    if values is None or all(value is None for value in values):
+        return None
+    return as_ids(["" if value is None else str(value) for value in values])
+
+
+def _utf8(text: str, where: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as caught:
+        raise PoolFileError(
+            f"{where} is not valid Unicode (a lone surrogate at character {caught.start})"
+        ) from caught
+    return text
+
+
+def _uniform(values: TextArray, wrap: Any) -> list[Any]:
+    if all(isinstance(value, str) for value in values):
+        return list(values)
+    return [wrap(value) if isinstance(value, str) else list(value) for value in values]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,231 @@
+"""A table of measured solve rates from anywhere: another tool's pass-rate column, or outcomes.
+
+`P` prompts. Both a prior's import and an evaluation's reference are read here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from priorkit import parquet, tables
+from priorkit.beta import FloatArray, IntArray, TextArray, as_ids
+from priorkit.errors import FileError, MismatchError, OutcomesFileError, SettingError
+from priorkit.outcomes import read_outcomes
+from priorkit.pool import Pool
+from priorkit.prior import read_prior
+
+_RATE_NAMES = ("rate", "pass_rate", "passrate", "solve_rate", "success_rate", "mean_reward")
+_ID_NAMES = ("prompt_id", "id", "index")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """Measured solve rates.
+
+    Attributes:
+        prompt_id: `[P]` keys.
+        rate: `[P]` in [0, 1].
+        successes: `[P]` counts behind the rate; None when not known.
+        trials: `[P]` samples behind the rate; None when not known.
+        table: the source's other columns, `[P]` each, for grouping.
+    """
+
+    prompt_id: TextArray
+    rate: FloatArray
+    successes: IntArray | None
+    trials: IntArray | None
+    table: tables.Columns
+
+    def __len__(self) -> int:
+        return len(self.prompt_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RateColumns:
+    """Names of a table's columns, where they are not ours.
+
+    Attributes:
+        prompt_id: None looks for `prompt_id`, `id`, `index`.
+        rate: None looks for `successes` with `trials`, then `rate`, `pass_rate` and their like.
+        successes: a count column, with `trials`.
+        trials: a count column, or one whole number for all rows.
+    """
+
+    prompt_id: str | None = None
+    rate: str | None = None
+    successes: str | None = None
+    trials: str | None = None
+
+
+def read_rates(
+    path: str | Path,
+    columns: RateColumns = RateColumns(),
+    pool: Pool | None = None,
+    error: type[FileError] = OutcomesFileError,
+) -> Rates:
+    """Rates from an outcomes file, a prior, a table, or a JSON map of scores.
+
+    Args:
+        path: `.parquet`, `.csv`, `.jsonl`, `.json`.
+        columns: the table's column names.
+        pool: needed for a JSON map keyed by pool index or prompt text.
+        error: class raised when the file cannot be used.
+
+    Raises:
+        FileError: of the class given.
+        MismatchError: a JSON map that does not fit the pool.
+    """
+    source = Path(path)
+    if source.suffix == ".parquet":
+        footer = parquet.footer_of(source, error)
+        if footer and footer.get("kind") == "outcomes":
+            return _from_outcomes(source)
+        if footer and footer.get("kind") == "prior":
+            return _from_prior(source)
+    if source.suffix == ".json":
+        document = tables.read_json(source, error)
+        if isinstance(document, Mapping):
+            return _from_map(source, document, pool, error)
+    return _from_columns(source, tables.read_table(source, error), columns, error)
+
+
+def _from_outcomes(path: Path) -> Rates:
+    outcomes = read_outcomes(path)
+    counts = outcomes.counts(as_ids(list(dict.fromkeys(outcomes.prompt_id))))
+    tried = counts.trials > 0
+    successes, trials = counts.successes[tried], counts.trials[tried]
+    return Rates(counts.prompt_id[tried], successes / trials, successes, trials, {})
+
+
+def _from_prior(path: Path) -> Rates:
+    prior = read_prior(path)
+    rate = prior.mean if prior.rate is None else prior.rate
+    return Rates(prior.prompt_id, rate, prior.successes, prior.trials, {})
+
+
+def _from_columns(
+    path: Path, table: tables.Columns, names: RateColumns, error: type[FileError]
+) -> Rates:
+    ids = [str(v) for v in _pick(path, table, names.prompt_id, _ID_NAMES, "id", error)]
+    if len(set(ids)) != len(ids) or not ids:
+        raise error(
+            f"{path}: ids must be unique and at least one, found {len(set(ids))} different "
+            f"ids in {len(ids)} rows"
+        )
+    trials = _trials(path, table, names.trials, ids, error)
+    if names.successes or (names.rate is None and "successes" in table and trials is not None):
+        if trials is None:
+            raise error(f"{path}: successes without trials; name the column with --trials-column")
+        counted = _numbers(path, table[names.successes or "successes"], "successes", ids, error)
+        _refuse(
+            path,
+            (counted < 0) | (counted > trials) | (counted % 1 != 0),
+            "successes",
+            "must be whole numbers in 0..trials",
+            counted,
+            ids,
+            error,
+        )
+        successes = counted.astype(np.int64)
+        return Rates(as_ids(ids), successes / trials, successes, trials, table)
+    values = _pick(path, table, names.rate, _RATE_NAMES, "rate", error)
+    rate = _numbers(path, values, "rate", ids, error)
+    _refuse(path, ~((rate >= 0) & (rate <= 1)), "rate", "must lie in [0, 1]", rate, ids, error)
+    return Rates(as_ids(ids), rate, None, trials, table)
+
+
+def _trials(
+    path: Path, table: tables.Columns, name: str | None, ids: list[str], error: type[FileError]
+) -> IntArray | None:
+    if name is not None and name.isdecimal() and name not in table:
+        return np.full(len(ids), int(name), dtype=np.int64)
+    if name is None and "trials" not in table:
+        return None
+    held = _pick(path, table, name, ("trials",), "trials", error)
+    values = _numbers(path, held, "trials", ids, error)
+    _refuse(
+        path,
+        ~((values >= 1) & (values % 1 == 0)),
+        "trials",
+        "must be whole numbers from 1",
+        values,
+        ids,
+        error,
+    )
+    return values.astype(np.int64)
+
+
+def _from_map(
+    path: Path, document: Mapping[str, Any], pool: Pool | None, error: type[FileError]
+) -> Rates:
+    if pool is None:
+        raise SettingError(f"{path}: a JSON map of scores needs the pool it is about; pass --pool")
+    if not document:
+        raise error(f"{path}: the map is empty")
+    keys = list(document)
+    names = {key: key for key in pool.prompt_id}
+    texts = {
+        prompt: key
+        for key, prompt in zip(pool.prompt_id, pool.prompt, strict=True)
+        if isinstance(prompt, str)
+    }
+    if all(key in names for key in keys):
+        ids = keys
+    elif all(key in texts for key in keys):
+        ids = [texts[key] for key in keys]
+    elif all(key.isdecimal() and int(key) < len(pool) for key in keys):
+        ids = [str(pool.prompt_id[int(key)]) for key in keys]
+    else:
+        odd = next(key for key in keys if key not in names and key not in texts)
+        raise MismatchError(
+            f"{path}: key {odd[:60]!r} is neither a prompt_id, a prompt's text nor "
+            f"an index below {len(pool)} of this pool"
+        )
+    rate = _numbers(path, list(document.values()), "score", ids, error)
+    _refuse(path, ~((rate >= 0) & (rate <= 1)), "score", "must lie in [0, 1]", rate, ids, error)
+    return Rates(as_ids(ids), rate, None, None, {})
+
+
+def _pick(
+    path: Path, table: tables.Columns, given: str | None, known: Sequence[str], what: str,
+    error: type[FileError],
+) -> list[Any]:  # fmt: skip
+    for name in [given] if given else known:
+        if name in table:
+            return table[name]
+    wanted = repr(given) if given else " or ".join(map(repr, known))
+    raise error(
+        f"{path}: no column {wanted} for the {what} (found: {', '.join(table)[:300]}); "
+        f"name it with --{what}-column"
+    )
+
+
+def _numbers(
+    path: Path, values: Sequence[Any], name: str, ids: Sequence[str], error: type[FileError]
+) -> FloatArray:
+    out = np.empty(len(values))
+    for row, value in enumerate(values):
+        try:
+            out[row] = float("nan") if value is None or isinstance(value, bool) else float(value)
+        except (TypeError, ValueError):
+            out[row] = math.nan
+    _refuse(path, np.isnan(out), name, "must be a number", out, ids, error)
+    return out
+
+
+def _refuse(
+    path: Path, bad: Any, name: str, rule: str, values: FloatArray, ids: Sequence[str],
+    error: type[FileError],
+) -> None:  # fmt: skip
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise error(
+            f"{path}: {name!r} {rule}, but {int(bad.sum())} of {len(values)} rows are not "
+            f"(first: row {row}, prompt {ids[row]!r}, {name}={values[row]:g})"
+        )

@@ -1,0 +1,161 @@
+"""What a selector is asked and what it answers, and the counting every one of them shares.
+
+`P` prompts in the pool, `G` rollouts in a group. Rows are positions in the pool; ids stay outside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from priorkit.beta import BetaPrior, IntArray
+from priorkit.errors import MismatchError, SettingError
+
+CountArray = npt.NDArray[np.int32]
+
+
+class Selector(Protocol):
+    """Chooses which prompts to roll out next, and learns from how it went."""
+
+    def select(self, n: int) -> IntArray:
+        """Pool rows of `n` distinct prompts, `[n]`, best first."""
+        ...
+
+    def observe(self, rows: IntArray, successes: IntArray, trials: IntArray) -> None:
+        """How the groups of those rows went, `[n]` each."""
+        ...
+
+    def posterior(self) -> BetaPrior:
+        """The prior plus every observed count, whatever the selector itself believes."""
+        ...
+
+    def metrics(self) -> dict[str, float]:
+        """Figures for a log line."""
+        ...
+
+    def state_dict(self) -> dict[str, object]:
+        """All that a resumed run needs: numbers, text and numpy arrays."""
+        ...
+
+    def load_state_dict(self, state: dict[str, object]) -> None:
+        """Go on from a saved state; refuses one of another pool, order or prior."""
+        ...
+
+
+class CountingSelector:
+    """Keeps the base beliefs and integer counts apart, so that no update is ever rounded away.
+
+    Thirty-two bytes a prompt with a score: α and β, two 32-bit counts, and the subclass's score.
+    """
+
+    name = "counting"
+
+    def __init__(self, prior: BetaPrior, group_size: int) -> None:
+        if not group_size >= 2:
+            raise SettingError(f"group size must be at least 2, got {group_size}")
+        # The file's other columns would only be carried along.
+        self._prior = replace(
+            prior, rate=None, successes=None, trials=None, n_truncated=None, n_error=None
+        )
+        self.group_size = group_size
+        self._successes: CountArray = np.zeros(len(prior), dtype=np.int32)
+        self._failures: CountArray = np.zeros(len(prior), dtype=np.int32)
+        self._groups = self._silent = 0
+
+    def __len__(self) -> int:
+        return len(self._prior)
+
+    def observe(self, rows: IntArray, successes: IntArray, trials: IntArray) -> None:
+        """Count the groups of those rows, `[n]` each; a row may come more than once."""
+        at = np.asarray(rows, dtype=np.int64)
+        solved = np.asarray(successes, dtype=np.int64)
+        tried = np.asarray(trials, dtype=np.int64)
+        self._check(at, solved, tried)
+        np.add.at(self._successes, at, solved.astype(np.int32))
+        np.add.at(self._failures, at, (tried - solved).astype(np.int32))
+        self._groups += len(at)
+        self._silent += int(np.count_nonzero((solved == 0) | (solved == tried)))
+
+    def posterior(self) -> BetaPrior:
+        """The prior plus every observed count."""
+        return self._prior.updated(self._successes, self._failures)
+
+    def metrics(self) -> dict[str, float]:
+        """Groups observed, the silent share of them, and the share of the pool seen at all."""
+        seen = np.count_nonzero(self._successes + self._failures)
+        return {
+            "groups": float(self._groups),
+            "silent": self._silent / self._groups if self._groups else 0.0,
+            "coverage": float(seen) / len(self),
+        }
+
+    def state_dict(self) -> dict[str, object]:
+        """Base beliefs, counts, and what identifies the pool and its order."""
+        return {
+            "selector": self.name,
+            "order_hash": self._order_hash(),
+            "group_size": self.group_size,
+            "alpha": self._prior.alpha,
+            "beta": self._prior.beta,
+            "successes": self._successes.copy(),
+            "failures": self._failures.copy(),
+            "groups": self._groups,
+            "silent": self._silent,
+        }
+
+    def load_state_dict(self, state: dict[str, object]) -> None:
+        """Counts of a saved state, after checking that they are about this pool and prior."""
+        for key, ours in (
+            ("selector", self.name),
+            ("order_hash", self._order_hash()),
+            ("group_size", self.group_size),
+        ):
+            if state.get(key) != ours:
+                raise MismatchError(
+                    f"the saved state has {key} {_brief(state.get(key))}, this "
+                    f"selector {_brief(ours)}; it belongs to another run"
+                )
+        for key in ("alpha", "beta"):
+            if not np.array_equal(np.asarray(state[key]), getattr(self._prior, key)):
+                raise MismatchError(f"the saved state started from another prior ({key} differs)")
+        self._successes = np.array(state["successes"], dtype=np.int32)
+        self._failures = np.array(state["failures"], dtype=np.int32)
+        self._groups = cast("int", state["groups"])
+        self._silent = cast("int", state["silent"])
+
+    def _order_hash(self) -> str:
+        return hashlib.sha256("\n".join(self._prior.prompt_id).encode()).hexdigest()
+
+    def _check_n(self, n: int, available: int | None = None) -> None:
+        limit = len(self) if available is None else available
+        if not 1 <= n <= limit:
+            raise SettingError(
+                f"cannot select {n} distinct prompts from {limit}; the batch must "
+                "lie between 1 and the pool's size"
+            )
+
+    def _check(self, rows: IntArray, solved: IntArray, tried: IntArray) -> None:
+        if not (rows.ndim == 1 and rows.shape == solved.shape == tried.shape):
+            raise SettingError(
+                f"rows, successes and trials must be [n] alike, got {rows.shape}, "
+                f"{solved.shape}, {tried.shape}"
+            )
+        if rows.size and not (rows.min() >= 0 and rows.max() < len(self)):
+            raise SettingError(
+                f"rows must lie in 0..{len(self) - 1}, got {rows.min()}..{rows.max()}"
+            )
+        if not np.all((solved >= 0) & (solved <= tried)):
+            at = int(np.argmin((solved >= 0) & (solved <= tried)))
+            raise SettingError(
+                f"successes must lie in 0..trials, got {solved[at]} of {tried[at]} "
+                f"in row {rows[at]}"
+            )
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 20 else text[:10] + "…'"

@@ -1,0 +1,154 @@
+r"""Where a response says its answer is: text in, the answer's text out.
+
+Only what follows the last `</think>` is read, and nothing behind a `<think>` left open: an answer
+inside thinking is no answer. There, the last non-empty `\boxed{...}` (or `\fbox{...}`) with
+matching braces wins; without one, the last of the `ANCHORS` that is followed by something. Bare
+numbers are never guessed at, so a response without either has no answer.
+
+Responses are hostile: every pass here is linear in their length, with no backtracking.
+"""
+
+from __future__ import annotations
+
+import re
+
+ANCHORS = ("final answer is", "final answer:", "the answer is", "answer is", "answer:")
+"""Phrases that announce an answer, longest first; case is ignored and `**bold**` may intervene."""
+
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*+\{")
+# Either a box opens, or an escaped character passes (so `\{` is no brace), or a brace comes.
+# A doubled backslash before a box is text that was escaped once too often: still a box.
+_BOX_OR_BRACE = re.compile(r"\\(?:boxed|fbox)\s*+\{|\\(?:\\(?!boxed|fbox)|[^\\])|[{}]", re.DOTALL)
+_INVISIBLE = frozenset([r"\ ", r"\,", r"\;", r"\:", r"\!", r"\(", r"\)", r"\[", r"\]", r"\\"])
+_BLANK = " \t\r\n~$"
+
+_GAP = r"(?:\s|\*\*)"
+
+
+def _phrase(anchor: str) -> str:
+    """The pattern of one anchor: spaces and bold marks may be any, words end where they end."""
+    words = rf"{_GAP}++".join(anchor.removesuffix(":").split())
+    return words + (rf"{_GAP}*+:" if anchor.endswith(":") else r"\b")
+
+
+_ANCHOR_OR_BOX = re.compile(
+    rf"(?P<anchor>\b(?:{'|'.join(map(_phrase, ANCHORS))}))|\\(?:boxed|fbox)", re.IGNORECASE
+)
+_LEAD = re.compile(r"[\s:*]*+")
+_DELIMITERS = ((r"\(", r"\)"), (r"\[", r"\]"))
+_DISPLAY = (*_DELIMITERS, ("$$", "$$"))
+_SENTENCE_END = re.compile(r"\n|(?<!\.)\.(?=[\s*$`]|\\[)\]]|\Z)")
+
+
+def extract_answer(response: str, *, cut_off: bool = False) -> str | None:
+    r"""The text of the answer a response settles on, or None when it gives none.
+
+    Args:
+        response: all of a response's text, thinking included.
+        cut_off: whether it stopped at the length limit. An announced answer that runs into the
+            end of the text may then lack its last digits and is passed over; a closed box is
+            complete either way.
+
+    >>> extract_answer(r"So $x=\boxed{\frac{1}{2}}$.")
+    '\\frac{1}{2}'
+    >>> extract_answer("The answer is 12.50. I hope it is correct.")
+    '12.50'
+    >>> extract_answer("The answer is 1", cut_off=True) is None
+    True
+    """
+    spoken = _after_thinking(response)
+    boxed = _last_box(spoken)
+    return boxed if boxed is not None else _last_announced(spoken, cut_off)
+
+
+def strip_math(text: str, *, markdown: bool = False) -> str:
+    r"""Text without surrounding spaces, `$`, `\$`, `\( \)`, `\[ \]` and a trailing full stop.
+
+    With `markdown`, also without surrounding emphasis and code marks.
+    """
+    edge = "$*`" if markdown else "$"
+    low, high = 0, len(text)
+    while low < high:
+        first, last, before_last = text[low], text[high - 1], text[high - 2 : high - 1]
+        if first.isspace() or first in edge:
+            low += 1
+        elif last.isspace() or (last == "." and before_last != "."):
+            high -= 1
+        elif last in edge:
+            high -= 2 if before_last + last == r"\$" else 1
+        elif text.startswith(r"\$", low, high):
+            low += 2
+        elif high - low >= 4 and (text[low : low + 2], text[high - 2 : high]) in _DELIMITERS:
+            low, high = low + 2, high - 2
+        else:
+            break
+    return text[low : max(low, high)]
+
+
+def _after_thinking(response: str) -> str:
+    spoken = response.rpartition("</think>")[2]
+    return spoken.partition("<think>")[0]
+
+
+def _last_box(text: str) -> str | None:
+    """The content of the box that opens last among those that close and show something."""
+    start = _BOX.search(text)
+    if start is None:
+        return None
+    open_at: list[int] = []  # per open brace: where its content starts if it is a box's, else -1
+    best_start, best_end = -1, -1
+    shown = -1  # end of the last visible text
+    at = start.start()
+    for match in _BOX_OR_BRACE.finditer(text, at):
+        token = match.group()
+        if text[at : match.start()].strip(_BLANK):
+            shown = match.start()
+        at = match.end()
+        if token == "{":
+            open_at.append(-1)
+        elif token == "}":
+            content = open_at.pop() if open_at else -1
+            if shown > content > best_start:
+                best_start, best_end = content, match.start()
+        elif len(token) > 2:
+            open_at.append(at)
+        elif token not in _INVISIBLE:
+            shown = at
+    return text[best_start:best_end].strip() if best_start >= 0 else None
+
+
+def _last_announced(text: str, cut_off: bool) -> str | None:
+    """The last non-empty answer behind an anchor, each read no further than the next one.
+
+    A box ends it as well: one that reaches here is empty or never closed, which is no answer.
+    """
+    spans: list[tuple[int, int]] = []  # where each anchor's answer may lie
+    begin = -1
+    for match in _ANCHOR_OR_BOX.finditer(text):
+        if begin >= 0:
+            spans.append((begin, match.start()))
+        begin = match.end() if match["anchor"] else -1
+    if begin >= 0:
+        spans.append((begin, len(text)))
+    for begin, end in reversed(spans):
+        answer = _first_sentence(text[begin:end], must_end=cut_off and end == len(text))
+        if answer:
+            return answer
+    return None
+
+
+def _first_sentence(text: str, must_end: bool) -> str:
+    """The first line or sentence without its markup; `""` when `must_end` and it does not."""
+    text = text[_LEAD.match(text).end() :]  # type: ignore[union-attr]  # it matches "" as well
+    end = _SENTENCE_END.search(text, _display_end(text))
+    if must_end and (end is None or text[end.start() :] == "."):  # "12." may go on as "12.5"
+        return ""
+    return strip_math(text[: end.start()] if end else text, markdown=True)
+
+
+def _display_end(text: str) -> int:
+    """Where the formula that opens the text closes; a line break inside ends no answer."""
+    for opening, closing in _DISPLAY:
+        if text.startswith(opening):
+            return max(0, text.find(closing, len(opening)))
+    return 0
