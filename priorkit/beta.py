@@ -279,8 +279,9 @@ def _check_ids(ids: TextArray) -> None:
     keys = ids.tolist()
     if not keys:
         raise PriorFileError("a prior needs at least one prompt, found none")
-    if len(set(keys)) == len(keys) and all(type(key) is str and key for key in keys):
-        return
+    if set(map(type, keys)) == {str} and len(distinct := set(keys)) == len(keys):
+        if "" not in distinct:
+            return
     seen: dict[object, int] = {}
     for row, key in enumerate(keys):
         if type(key) is not str or not key:

@@ -7,14 +7,14 @@ not printed there: ours is expected learnability, the score the selector uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from priorkit.beta import BetaPrior, FloatArray, IntArray, expected_learnability, learnability
-from priorkit.errors import MismatchError
+from priorkit.errors import MismatchError, SettingError
 from priorkit.rates import Rates
 
 BAND = 0.8  # U(p) above this is learnable (the paper's definition)
@@ -117,9 +117,15 @@ def evaluate_prior(
     )
 
 
-def group_means(reference: Rates, by: Sequence[object]) -> list[tuple[object, int, float]]:
+def group_means(reference: Rates, column: str) -> list[tuple[object, int, float]]:
     """Mean rate by a column of the reference, each with its number of prompts; nulls left out."""
-    labels = sorted({label for label in by if label is not None}, key=lambda v: (str(type(v)), v))
+    if column not in reference.table:
+        raise SettingError(
+            f"the reference has no column {column!r} to group by "
+            f"(found: {', '.join(reference.table) or 'none'})"
+        )
+    by = reference.table[column]
+    labels = sorted({v for v in by if v is not None}, key=lambda v: (str(type(v)), v))
     out = []
     for label in labels:
         members = np.array([value == label for value in by])

@@ -22,6 +22,9 @@ from priorkit.schema import FOOTER_KEY, Column, FileKind
 
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 
+#: What pyarrow raises on a damaged file: a flipped bit may land in a length, a name or a page.
+_DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+
 _ARROW: dict[str, tuple[pa.DataType, ...]] = {
     "string": (pa.string(),),
     "int32": (pa.int32(),),
@@ -69,7 +72,12 @@ def write(
         # Ids, hashes and texts rarely repeat: a dictionary would only be built and thrown away.
         repeats = [f.name for f in fields if f.name not in {"prompt_id", "row_hash", "response"}]
         pq.write_table(
-            table, partial, compression="zstd", compression_level=1, use_dictionary=repeats
+            table,
+            partial,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=repeats,
+            write_page_checksum=True,
         )
     return Path(path)
 
@@ -85,16 +93,18 @@ def read(
     parquet = open_parquet(path, error)
     footer = _footer(path, parquet, kind, error)
     names = [column.name for column in kind.columns]
-    missing = [c.name for c in kind.columns if c.required and c.name not in parquet.schema.names]
+    missing = [
+        c.name for c in kind.columns if c.required and c.name not in parquet.schema_arrow.names
+    ]
     if missing:
         raise error(
-            f"{path}: column {missing[0]!r} is missing (found: {', '.join(parquet.schema.names)}); "
+            f"{path}: column {missing[0]!r} is missing (found: {', '.join(parquet.schema_arrow.names)}); "
             f"a {kind.name} file needs {', '.join(c.name for c in kind.columns if c.required)}"
         )
-    present = [name for name in names if name in parquet.schema.names]
+    present = [name for name in names if name in parquet.schema_arrow.names]
     try:
         table = parquet.read(columns=present)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as caught:
+    except _DAMAGE as caught:
         raise error(
             f"{path}: its data pages cannot be read ({_first_line(caught)}); "
             "the file is damaged, write it again"
@@ -110,10 +120,10 @@ def read(
 def open_parquet(path: str | Path, error: type[FileError]) -> pq.ParquetFile:
     """An opened Parquet file, or one error saying why not."""
     try:
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(path, page_checksum_verification=True)
     except FileNotFoundError as caught:
         raise error(f"{path}: no such file") from caught
-    except (pa.ArrowException, OSError) as caught:
+    except _DAMAGE as caught:
         if Path(path).is_dir():
             raise error(f"{path}: is a folder, expected a Parquet file") from caught
         if isinstance(caught, PermissionError):
@@ -232,7 +242,7 @@ def _footer(
     if document is None:
         raise error(
             f"{path}: no `priorkit` footer, so it is not a {kind.name} file of ours "
-            f"(columns: {', '.join(parquet.schema.names)[:200]}){_remedy(kind)}"
+            f"(columns: {', '.join(parquet.schema_arrow.names)[:200]}){_remedy(kind)}"
         )
     if document.get("kind") != kind.name:
         raise error(f"{path}: expected a {kind.name} file, found kind {document.get('kind')!r}")

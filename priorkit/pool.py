@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +107,13 @@ class PoolColumns:
         prompt_id: None looks for `prompt_id`, `id`, then the trainers' `extra_info.index`.
         prompt: None looks for `prompt`, `problem`, `question`.
         answer: None looks for `answer`, then the trainers' `reward_model.ground_truth`.
+        drop_unanswered: leave out rows without an answer instead of refusing the source.
     """
 
     prompt_id: str | None = None
     prompt: str | None = None
     answer: str | None = None
+    drop_unanswered: bool = False
 
 
 def row_hash(prompt: Prompt, answer: Answer, verifier: str = DEFAULT_VERIFIER) -> str:
@@ -123,6 +126,16 @@ def row_hash(prompt: Prompt, answer: Answer, verifier: str = DEFAULT_VERIFIER) -
     gold = answer if isinstance(answer, str) else list(answer)
     text = json.dumps([plain, gold, verifier], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def bundled_pool() -> Path:
+    """The offline pool that comes with priorkit: 250 prompts and their eval split."""
+    return Path(str(resources.files("priorkit_data") / "pool.parquet"))
+
+
+def bundled_exercises() -> Path:
+    """Every bundled exercise, from which `pool make` takes its sample."""
+    return Path(str(resources.files("priorkit_data") / "exercises.parquet"))
 
 
 def read_pool(
@@ -170,6 +183,11 @@ def pool_from_columns(
     height = len(next(iter(found.values()), []))
     if not height:
         raise PoolFileError(f"{source}: the pool is empty, expected at least one prompt")
+    if columns.drop_unanswered:
+        golds = _column(found, source, "answer", columns.answer, ("answer",))
+        kept = [row for row, gold in enumerate(golds) if _is_answer(gold)]
+        found = {name: [values[row] for row in kept] for name, values in found.items()}
+        height = len(kept)
     blank = [None] * height
     ids = _ids(found, source, columns.prompt_id)
     prompts = [
@@ -303,6 +321,12 @@ def _answer(value: Any, row: int, source: str, ids: list[str]) -> Answer:
         f"{source}: row {row} (prompt {_short(ids[row])}) has no answer, found "
         f"{_short(value)}; drop such rows with `priorkit pool make --drop-unanswered`"
     )
+
+
+def _is_answer(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(map(_is_answer, value))
+    return value is not None and value == value and bool(str(value).strip())
 
 
 def _split(value: Any, row: int, source: str) -> str:

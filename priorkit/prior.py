@@ -5,10 +5,13 @@ A prior serves a pool when every pool prompt is in it under the same row hash; i
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +22,9 @@ from priorkit.errors import MismatchError, PriorFileError, SettingError
 from priorkit.outcomes import Counts
 from priorkit.pool import Pool
 from priorkit.schema import PRIOR_KINDS, PRIOR_PROVENANCE, UNKNOWN, PriorKind
+
+if TYPE_CHECKING:
+    from priorkit.rates import Rates
 
 Missing = Literal["refuse", "mean", "beta11"]
 _COUNT_COLUMNS = ("successes", "trials", "n_truncated", "n_error")
@@ -117,6 +123,25 @@ def anchor_prior(
     ), int((~tried).sum())
 
 
+def publish_prior(source: str | Path, target: str | Path, prior: BetaPrior) -> bool:
+    """Copy a fresh anchor prior to where `train` looks; False when that place is taken.
+
+    What stands there is replaced only if it is an anchor prior of the same pool; anything else is
+    somebody's own and stays.
+    """
+    if Path(target).exists():
+        footer = parquet.footer_of(target, PriorFileError) if _is_parquet(target) else None
+        theirs = (footer or {}).get("provenance", {})
+        if not footer or footer.get("prior_kind") != "anchor":
+            return False
+        ours = json.loads(json.dumps(prior.provenance.get("pool", UNKNOWN)))
+        if theirs.get("pool") != ours:
+            return False
+    with parquet.replacing(target, force=True) as partial:
+        partial.write_bytes(Path(source).read_bytes())
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """A prior in pool order.
@@ -173,17 +198,79 @@ def fit_to_pool(
             f"{row}, {pool.prompt_id[row]!r}); probe them, or pass --missing mean or "
             "--missing beta11"
         )
-    fitted = prior.take(np.maximum(rows, 0))
     if not found.all():
-        fitted = _filled(fitted, pool, found, prior, missing, kappa, epsilon)
+        fitted = _filled(prior, pool, rows, missing, kappa, epsilon)
+    elif len(rows) == len(prior) and np.array_equal(rows, np.arange(len(rows))):
+        fitted = prior
+    else:
+        fitted = prior.take(rows)
     extra = len(prior) - int(found.sum())
     return Fitted(fitted, int((~found).sum()), extra, prior.row_hash is not None)
+
+
+def import_prior(
+    rates: Rates,
+    source: str | Path,
+    pool: Pool | None = None,
+    anchor: str | None = None,
+    kappa: float = KAPPA,
+    epsilon: float = EPSILON,
+    missing: Missing = "refuse",
+) -> BetaPrior:
+    """A prior from somebody's measured rates; what they do not tell is `unknown`.
+
+    Args:
+        rates: from `priorkit.rates.read_rates`.
+        source: where they were found, for the provenance.
+        pool: put in its order, and carry its row hashes.
+        anchor: the model that was measured, where known.
+        kappa: weight of a rate in pseudo-rollouts.
+        epsilon: added to both pseudo-counts.
+        missing: what a pool prompt without a rate gets.
+    """
+    provenance: dict[str, object] = {
+        "anchor": UNKNOWN if anchor is None else {"name": anchor, "revision": UNKNOWN},
+        "parents": [{"file": Path(source).name}],
+        "kappa": kappa,
+        "epsilon": epsilon,
+    }
+    if pool is not None:
+        provenance["pool"] = {"fingerprint": pool.fingerprint, "order_hash": pool.order_hash}
+    if rates.successes is not None and rates.trials is not None:
+        prior = BetaPrior.from_counts(
+            rates.prompt_id, rates.successes, rates.trials, kappa, epsilon, provenance=provenance
+        )
+    else:
+        prior = BetaPrior.from_rates(
+            rates.prompt_id, rates.rate, rates.trials, kappa, epsilon, provenance=provenance
+        )
+    if pool is None:
+        return prior
+    return replace(fit_to_pool(prior, pool, missing, kappa, epsilon).prior, row_hash=pool.row_hash)
+
+
+def export_text(prior: BetaPrior, fmt: str) -> str:
+    """A prior as CSV, JSON lines, or a JSON map from id to rate."""
+    names = [c.name for c in schema.PRIOR.columns if getattr(prior, c.name) is not None]
+    rows = zip(*(getattr(prior, name).tolist() for name in names), strict=True)
+    if fmt == "json":
+        rate = prior.mean if prior.rate is None else prior.rate
+        return json.dumps(dict(zip(prior.prompt_id, rate.tolist(), strict=True))) + "\n"
+    if fmt == "jsonl":
+        return "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+    if fmt == "csv":
+        held = io.StringIO()
+        writer = csv.writer(held, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(rows)
+        return held.getvalue()
+    raise SettingError(f"format must be csv, jsonl or json, got {fmt!r}")
 
 
 def _refuse_edited(row_hash: TextArray, rows: IntArray, pool: Pool) -> None:
     found = np.flatnonzero(rows >= 0)
     theirs, ours = row_hash[rows[found]], pool.row_hash[found]
-    differ = np.array([a is not None and a != b for a, b in zip(theirs, ours, strict=True)])
+    differ = (theirs != ours) & (theirs != None)  # noqa: E711 (elementwise: null is not known)
     if differ.any():
         row = int(found[int(differ.argmax())])
         raise MismatchError(
@@ -194,28 +281,39 @@ def _refuse_edited(row_hash: TextArray, rows: IntArray, pool: Pool) -> None:
 
 
 def _filled(
-    fitted: BetaPrior, pool: Pool, found: Any, prior: BetaPrior, missing: Missing,
-    kappa: float, epsilon: float,
-) -> BetaPrior:  # fmt: skip
+    prior: BetaPrior,
+    pool: Pool,
+    rows: IntArray,
+    missing: Missing,
+    kappa: float,
+    epsilon: float,
+) -> BetaPrior:
+    """Beliefs in pool order, with the rule's belief where the prior has no row."""
+    found, at = rows >= 0, np.maximum(rows, 0)
     mean = float(prior.mean.mean())
     alpha = 1.0 if missing == "beta11" else kappa * mean + epsilon
     beta = 1.0 if missing == "beta11" else kappa * (1 - mean) + epsilon
     columns: dict[str, Any] = {
-        name: np.where(found, values, 0)
-        for name in _COUNT_COLUMNS
-        if (values := getattr(fitted, name)) is not None
+        name: np.where(found, values[at], nothing)
+        for name, nothing in (*((name, 0) for name in _COUNT_COLUMNS), ("rate", np.nan))
+        if (values := getattr(prior, name)) is not None
     }
-    if fitted.rate is not None:
-        columns["rate"] = np.where(found, fitted.rate, np.nan)
-    if fitted.row_hash is not None:
-        columns["row_hash"] = pool.row_hash
     return replace(
-        fitted,
+        prior,
         prompt_id=pool.prompt_id,
-        alpha=np.where(found, fitted.alpha, alpha),
-        beta=np.where(found, fitted.beta, beta),
+        alpha=np.where(found, prior.alpha[at], alpha),
+        beta=np.where(found, prior.beta[at], beta),
+        row_hash=None if prior.row_hash is None else pool.row_hash,
         **columns,
     )
+
+
+def _is_parquet(path: str | Path) -> bool:
+    try:
+        parquet.open_parquet(path, PriorFileError)
+    except PriorFileError:
+        return False
+    return True
 
 
 def _known(table: pa.Table, name: str) -> bool:
@@ -223,7 +321,7 @@ def _known(table: pa.Table, name: str) -> bool:
 
 
 def _text(table: pa.Table, name: str) -> TextArray:
-    return cast("TextArray", table.column(name).to_numpy().astype(object))
+    return as_ids(table.column(name).to_pylist())
 
 
 def _floats(table: pa.Table, name: str) -> FloatArray:
@@ -241,9 +339,3 @@ def _counts(path: str | Path, table: pa.Table, name: str) -> IntArray | None:
             f"{row}, prompt {table.column('prompt_id')[row].as_py()!r})"
         )
     return np.array(column.to_numpy(), dtype=np.int64)
-
-
-__all__ = [
-    "BetaPrior", "Fitted", "Missing", "anchor_prior", "as_ids", "fit_to_pool", "read_prior",
-    "write_prior",
-]  # fmt: skip

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -113,6 +113,10 @@ class Probe:
     settings: ProbeSettings
     binding: Mapping[str, object]
     notes: Mapping[str, object] = field(default_factory=dict)
+
+    def noting(self, notes: Mapping[str, object]) -> Probe:
+        """The same probe, with more to record in its provenance."""
+        return replace(self, notes={**self.notes, **notes})
 
     @property
     def outcomes_path(self) -> Path:
@@ -276,7 +280,7 @@ class Probe:
             write_outcomes(
                 self.outcomes_path,
                 [held[key] for key in keys],
-                {**self.notes, **self.definition(), "k": total},
+                _merged(self.notes, {**self.definition(), "k": total}),
                 force=True,
             )
         log.clear()
@@ -322,6 +326,17 @@ class Probe:
             os.close(handle)  # the lock goes with it, as it does with a killed process
 
 
+def folder_name(model: str) -> str:
+    """A folder's name for a model: the last part of its path, with plain characters.
+
+    >>> folder_name("Qwen/Qwen2.5-3B-Instruct")
+    'Qwen2.5-3B-Instruct'
+    """
+    last = model.rstrip("/").rpartition("/")[2]
+    plain = "".join(ch if ch.isalnum() or ch in "._-" else "-" for ch in last).strip(".-")
+    return plain[:100] or "anchor"
+
+
 def _batches(
     engine: Engine, requests: list[Request], held: Mapping[Key, Outcome]
 ) -> Iterator[Sequence[Request]]:
@@ -347,6 +362,16 @@ def _is_done(held: Mapping[Key, Outcome], key: Key) -> bool:
 def _storable(text: str) -> str:
     """Valid Unicode: a lone surrogate would be refused by every file format."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+
+
+def _merged(notes: Mapping[str, object], definition: dict[str, object]) -> dict[str, object]:
+    """Both accounts in one; where both describe a thing, the definition's words win."""
+    out = dict(notes)
+    for key, value in definition.items():
+        noted = out.get(key)
+        both = isinstance(noted, dict) and isinstance(value, dict)
+        out[key] = {**noted, **value} if both else value  # type: ignore[dict-item]
+    return out
 
 
 def _first_difference(theirs: Any, ours: Any, name: str = "") -> tuple[str, str, str] | None:

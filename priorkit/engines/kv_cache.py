@@ -10,18 +10,18 @@ Shapes: `N` rows, `H` heads, `L` tokens held, `D` head width; keys and values ar
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache, PretrainedConfig
 from transformers.cache_utils import Cache, DynamicLayer
 
-_STEP = 64  # spare tokens at least, so that short jobs grow once
+_SPARE = 64  # spare tokens at least, so that short jobs grow once
 
 
 def make_cache(config: PretrainedConfig) -> Cache:
-    """An empty cache for a model: ours where every layer is plain full attention, else the library's."""
+    """An empty cache: ours where every layer is plain full attention, else the library's."""
     cache = DynamicCache(config=config)
     if cache.layers and all(type(layer) is DynamicLayer for layer in cache.layers):
         cache.layers = [GrowingLayer() for _ in cache.layers]
@@ -35,17 +35,17 @@ def take_rows(cache: Cache, rows: Tensor) -> None:
         rows: `[N]` int64, on the cache's device.
     """
     # `reorder_cache` is the one row selection that every kind of layer implements.
-    cache.reorder_cache(rows)
+    cache.reorder_cache(cast(torch.LongTensor, rows))
 
 
-class GrowingLayer(DynamicLayer):
+class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """One layer's keys and values with spare room behind them.
 
     `keys` and `values` are views of the filled part, as the library expects of a dynamic layer.
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**kwargs)  # type: ignore[no-untyped-call]
         self._buffers: tuple[Tensor, Tensor] | None = None
 
     def update(
@@ -57,7 +57,11 @@ class GrowingLayer(DynamicLayer):
         start = self.get_seq_length()
         end = start + key_states.shape[-2]
         if self._buffers is None or end > self._buffers[0].shape[-2]:
-            self._buffers = (self._grown(self.keys, key_states, end), self._grown(self.values, value_states, end))
+            keys, values = (
+                _grown(self.keys, key_states, end),
+                _grown(self.values, value_states, end),
+            )
+            self._buffers = (keys, values)
         keys, values = self._buffers
         keys[:, :, start:end] = key_states
         values[:, :, start:end] = value_states
@@ -88,13 +92,14 @@ class GrowingLayer(DynamicLayer):
         super().reset()
         self._buffers = None
 
-    @staticmethod
-    def _grown(held: Tensor, states: Tensor, end: int) -> Tensor:
-        rows, heads, _, width = states.shape
-        buffer = states.new_empty((rows, heads, max(end + _STEP, end * 3 // 2), width))
-        if held.numel():
-            buffer[:, :, : held.shape[-2]] = held
-        return buffer
+
+def _grown(held: Tensor | None, states: Tensor, end: int) -> Tensor:
+    """A buffer for `end` tokens and room to spare, `held` copied in."""
+    rows, heads, _, width = states.shape
+    buffer = states.new_empty((rows, heads, max(end + _SPARE, end * 3 // 2), width))
+    if held is not None and held.numel():
+        buffer[:, :, : held.shape[-2]] = held
+    return buffer
 
 
 def _taken(buffer: Tensor, rows: Tensor, length: int) -> Tensor:

@@ -18,12 +18,14 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from importlib.metadata import version
+from logging import ERROR
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+import transformers
+from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
 from priorkit.engines.models import ModelSource
@@ -55,11 +57,13 @@ def load_model(source: ModelSource, *, dtype: DtypeName, device: DeviceName) -> 
         with _quiet():
             model, tokenizer = _load(source, precision)
             return model.to(place).eval(), tokenizer
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
-        if isinstance(error, EngineError):
-            raise
+    except EngineError:
+        raise
+    except Exception as error:  # what a broken or unknown model raises is for the library to choose
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise EngineError(f"model {source.name!r} in {source.path} cannot be loaded: {said}") from error
+        raise EngineError(
+            f"model {source.name!r} in {source.path} cannot be loaded: {said}"
+        ) from error
 
 
 def choose_device(device: str) -> torch.device:
@@ -67,7 +71,7 @@ def choose_device(device: str) -> torch.device:
     if device not in ("auto", "cpu", "cuda"):
         raise SettingError(f"device must be auto, cpu or cuda, got {device!r}")
     if device == "cuda" and not torch.cuda.is_available():
-        raise EngineError("device cuda was asked for, but torch finds no GPU here; use --device cpu")
+        raise EngineError("device cuda was asked for, but torch finds no GPU; use --device cpu")
     return torch.device("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
 
 
@@ -101,18 +105,21 @@ def _from_folder(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
 
 
 def _from_gguf(file: Path, dtype: torch.dtype) -> tuple[Any, Any]:
-    local = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
+    local: dict[str, Any] = {
+        "gguf_file": file.name,
+        "local_files_only": True,
+        "trust_remote_code": False,
+    }
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, **local)
     except ImportError as error:
         raise MissingExtraError(
             f"{file.name} needs the gguf package: pip install 'priorkit[train]'"
         ) from error
-    # Packed weights would be multiplied by whatever kernel the machine has; dense ones always alike.
-    dense = GgufConfig(dequantize=True)
-    model = AutoModelForCausalLM.from_pretrained(
-        file.parent, dtype=dtype, quantization_config=dense, **local
-    )
+    # Packed weights would be multiplied by whatever kernel a machine has; dense ones always alike.
+    if hasattr(transformers, "GgufConfig"):  # releases without it know dense weights only
+        local["quantization_config"] = transformers.GgufConfig(dequantize=True)
+    model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=dtype, **local)
     return model, tokenizer
 
 
@@ -129,7 +136,7 @@ def gguf_copy(file: Path) -> Path:
 
 
 def _write_copy(copy: Path, model: Any, tokenizer: Any) -> None:
-    """Write beside the target and move into place; a cache that cannot be written is done without."""
+    """Write beside the target, then move into place; do without a cache that cannot be written."""
     with contextlib.suppress(OSError):
         copy.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=copy.parent))
@@ -146,8 +153,8 @@ def _quiet() -> Iterator[None]:
     """No progress bars, warnings or log lines while loading; everything as before afterwards."""
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     hub_bars_off = are_progress_bars_disabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    logging.set_verbosity(ERROR)
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         # The GGUF reader's bar obeys no switch, so standard error goes nowhere for this while.
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
@@ -156,6 +163,6 @@ def _quiet() -> Iterator[None]:
     finally:
         logging.set_verbosity(verbosity)
         if bars:
-            logging.enable_progress_bar()
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
         if hub_bars_off:
             disable_progress_bars()

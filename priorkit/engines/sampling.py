@@ -49,7 +49,7 @@ def draw(logits: Tensor, uniforms: Tensor, temperature: float, top_p: float = 1.
         `[N]` token ids, int64.
 
     Raises:
-        EngineError: a row holds no distribution (NaN, or nothing but −inf).
+        EngineError: a row holds no distribution (NaN, or no finite logit).
     """
     if temperature == 0:
         tokens = logits.argmax(dim=-1)
@@ -69,17 +69,19 @@ def nucleus(probabilities: Tensor, top_p: float) -> Tensor:
     Tokens enter by falling probability, equals by rising id; at least one always stays.
     """
     ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
-    before = ranked.cumsum(dim=-1, dtype=torch.float64) - ranked
+    through = ranked.cumsum(dim=-1, dtype=torch.float64)
+    before = torch.nn.functional.pad(through[:, :-1], (1, 0))  # subtracting would round once more
     return torch.zeros_like(probabilities).scatter_(-1, order, ranked * (before < top_p))
 
 
 def token_statistics(logits: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probability of each row's token and entropy of its row, `[N]` each, nats at temperature 1.
+    """Log-probability of each row's token and entropy of its row, `[N]` each.
 
-    Both are over the full vocabulary, whatever temperature and nucleus drew the token.
+    In nats, at temperature 1, over the full vocabulary: not the temperature and nucleus that drew
+    the token.
     """
     # Shifted by the maximum, so the entropy is a sum of positive terms; the floor keeps a masked
-    # (−inf) logit from making 0 · −inf.
+    # (minus infinite) logit from making 0 times infinity.
     shifted = (logits.float() - logits.amax(dim=-1, keepdim=True)).clamp_(min=-1e4)
     log_total = shifted.logsumexp(dim=-1)
     weights = torch.exp(shifted - log_total[:, None])

@@ -112,9 +112,8 @@ class PromptRenderer:
     def _text(self, messages: list[dict[str, str]]) -> str:
         asked = self._with_instruction(messages)
         if self.mode == "chat":
-            return str(
-                self._tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
-            )
+            apply = self._tokenizer.apply_chat_template
+            return str(apply(asked, tokenize=False, add_generation_prompt=True))
         text = "\n\n".join(message["content"] for message in asked)
         return f"{text}\n\n" if self.instruction else text
 
@@ -140,7 +139,8 @@ def _messages(prompt: Prompt) -> list[dict[str, str]]:
     for number, message in enumerate(messages):
         if not isinstance(message.get("role"), str) or not isinstance(message.get("content"), str):
             raise SettingError(
-                f"chat message {number} must have a text 'role' and a text 'content', got {message!r:.200}"
+                f"chat message {number} must have a text 'role' and a text 'content', "
+                f"got {message!r:.200}"
             )
     if not any(message["role"] == "user" for message in messages):
         raise SettingError("a prompt of chat messages must hold at least one with role 'user'")

@@ -9,6 +9,7 @@ from math import comb, factorial, perm, prod
 import numpy as np
 
 from priorkit.exercises.wording import (
+    LOWEST,
     Item,
     Template,
     commas,
@@ -26,8 +27,8 @@ from priorkit.exercises.words import COLORS, LISTS, NUMBER_WORDS, REPEATING_WORD
 def letters_in_word(rng: np.random.Generator) -> Item:
     """How many letters a word has."""
     word = pick(rng, SHORT_WORDS)
-    asked = (f"How many letters are in the word {word}?", f"How many letters does {word} have?")
-    return pick(rng, asked), str(len(word))
+    asked = pick(rng, ("are in the word {}?", "does the word {} have?")).format(word)
+    return f"How many letters {asked}", str(len(word))
 
 
 def length_of_list(rng: np.random.Generator) -> Item:
@@ -67,7 +68,7 @@ def outfits(rng: np.random.Generator) -> Item:
         rng,
         (
             ("a lunch", "sandwich", "drink", "dessert"),
-            ("an outfit", "shirt", "hat", "scarf"),
+            ("an outfit", "shirt", "hat", "belt"),
             ("a bouquet", "rose", "tulip", "ribbon"),
         ),
     )
@@ -75,7 +76,7 @@ def outfits(rng: np.random.Generator) -> Item:
     return (
         f"{goal.capitalize()} is made up of one {kinds[0]}, one {kinds[1]} and one {kinds[2]}. "
         f"There are {one}, {two} and {three} to choose from, all different. "
-        f"How many different choices are possible?",
+        "How many different choices are possible?",
         str(a * b * c),
     )
 
@@ -262,14 +263,14 @@ def kept_apart(rng: np.random.Generator) -> Item:
     many, round_table = draw(rng, 3, 6), draw(rng, 0, 1)
     few = min(many, draw(rng, 2, 4))
     whom, apart = pick(rng, (("boy", "girl"), ("teacher", "student"), ("parent", "child")))
-    where = "in a row of chairs"
-    if round_table:
-        where = "around a round table (seatings that differ only by a rotation count once)"
-    gaps = many if round_table else many + 1
+    chairs = count(many + few, "chair")
+    where = f"around a round table with {chairs}" if round_table else f"on {chairs} in a row"
+    rule = " Seatings that differ only by a rotation count as one." if round_table else ""
+    gaps = many + 1
     ways = factorial(many) // (many if round_table else 1) * perm(gaps, few)
     return (
-        f"{many} {plural(whom)} and {few} {plural(apart)} take the {many + few} seats {where}. "
-        f"In how many ways can they sit so that no two {plural(apart)} are next to each other?",
+        f"In how many ways can {many} {plural(whom)} and {few} {plural(apart)} sit {where} "
+        f"so that no two {plural(apart)} are next to each other?{rule}",
         str(ways),
     )
 
@@ -294,12 +295,12 @@ def bounded_sharing(rng: np.random.Generator) -> Item:
     """How many ways to share identical things within bounds."""
     children, low = draw(rng, 3, 4), draw(rng, 0, 2)
     high = low + draw(rng, 3, 6)
-    total = draw(rng, children * low + 3, children * high - 3)
+    total = draw(rng, children * low + high - low + 1, children * high - 3)
     shares = product(range(low, high + 1), repeat=children)
     ways = sum(sum(share) == total for share in shares)
     least = f"at least {low} and " if low else ""
     return (
-        f"In how many ways can {total} identical candies be shared among {children} different "
+        f"In how many ways can {total} identical candies be shared among {children} "
         f"children so that each child gets {least}at most {high} candies?",
         str(ways),
     )
@@ -315,13 +316,14 @@ def expected_extreme(rng: np.random.Generator) -> Item:
         least = Fraction(n + 1, k + 1)
         value, what = (k * least if largest else least), "number drawn"
     else:
-        n, k = draw(rng, 4, 12), draw(rng, 2, 3)
+        n, k = pick(rng, (4, 6, 8, 10, 12, 20)), draw(rng, 2, 3)
         start = f"{k} fair dice, each with faces numbered from 1 to {n}, are rolled."
         least = sum((Fraction(n - j, n) ** k for j in range(n)), Fraction(0))
         value, what = (n + 1 - least if largest else least), "number rolled"
+    of_two, of_more = ("larger", "largest") if largest else ("smaller", "smallest")
+    word = of_two if k == 2 else of_more
     return (
-        f"{start} What is the expected value of the {'largest' if largest else 'smallest'} {what}? "
-        "Give an integer or a fraction in lowest terms.",
+        f"{start} What is the expected value of the {word} {what}? {LOWEST}",
         latex(value),
     )
 
@@ -333,7 +335,7 @@ def no_run_of_a(rng: np.random.Generator) -> Item:
     for _ in range(n):
         ending = [(len(letters) - 1) * sum(ending), *ending[:-1]]
     return (
-        f"How many strings of {n} letters, each of them one of {listing(letters)}, "
+        f"How many strings of {n} letters, each of them {listing(letters, 'or')}, "
         f"do not contain {NUMBER_WORDS[run]} A's in a row?",
         str(sum(ending)),
     )

@@ -8,6 +8,7 @@ from math import gcd, isqrt
 import numpy as np
 
 from priorkit.exercises.wording import (
+    LOWEST,
     Item,
     Template,
     count,
@@ -60,7 +61,8 @@ def rectangle_area(rng: np.random.Generator) -> Item:
     """The area of a small rectangle."""
     b = draw(rng, 1, 5)
     a = b + draw(rng, 1, 4)
-    return f"A rectangle is {a} units long and {b} units wide. What is its area?", str(a * b)
+    size = f"{a} units long and {count(b, 'unit')} wide"
+    return f"A rectangle is {size}. What is its area in square units?", str(a * b)
 
 
 def sides_of_shapes(rng: np.random.Generator) -> Item:
@@ -69,22 +71,7 @@ def sides_of_shapes(rng: np.random.Generator) -> Item:
     part = pick(rng, ("side", "corner"))
     if n == 1:
         return f"How many {plural(part)} does a {shape} have?", str(SHAPES[shape])
-    return (
-        f"How many {plural(part)} do {count(n, shape)} have in total?",
-        str(n * SHAPES[shape]),
-    )
-
-
-def rectangle_perimeter(rng: np.random.Generator) -> Item:
-    """The perimeter of a rectangle."""
-    b = draw(rng, 4, 30)
-    a = b + draw(rng, 2, 20)
-    thing = pick(rng, ("garden", "room", "field"))
-    return (
-        f"A rectangular {thing} is {a} meters long and {b} meters wide. "
-        "What is its perimeter in meters?",
-        str(2 * (a + b)),
-    )
+    return f"How many {plural(part)} do {n} {plural(shape)} have in total?", str(n * SHAPES[shape])
 
 
 def missing_width(rng: np.random.Generator) -> Item:
@@ -198,7 +185,6 @@ def distance(rng: np.random.Generator) -> Item:
     """A distance between points with an irrational value."""
     x, y, dx, dy = draw(rng, -6, 6), draw(rng, -6, 6), draw_nonzero(rng, 12), draw_nonzero(rng, 12)
     dx += isqrt(dx * dx + dy * dy) ** 2 == dx * dx + dy * dy
-    dx = dx or 1
     return (
         f"What is the distance between the points $({x}, {y})$ and $({x + dx}, {y + dy})$? "
         "Give your answer in simplest radical form.",
@@ -212,7 +198,7 @@ def parallel_cut(rng: np.random.Generator) -> Item:
     return (
         "In triangle $ABC$, point $D$ lies on $AB$ and point $E$ lies on $AC$ so that $DE$ is "
         f"parallel to $BC$. If $AD = {ad}$, $DB = {db}$ and $BC = {bc}$, what is $DE$? "
-        "Give an integer or a fraction in lowest terms.",
+        + LOWEST,
         latex(Fraction(ad * bc, ad + db)),
     )
 
@@ -268,7 +254,7 @@ def heron_triangle(rng: np.random.Generator) -> Item:
     )
     return (
         f"A triangle has sides of length {listing((a, b, c))}. What is {what}? "
-        "Give an integer or a fraction in lowest terms.",
+        + LOWEST,
         latex(value),
     )
 
@@ -296,7 +282,7 @@ def common_tangent(rng: np.random.Generator) -> Item:
     return (
         f"Two circles have radii {r} and {s}, and their centers are {apart} apart. A line is "
         f"tangent to both circles, with the circles on {side} of it. What is the distance between "
-        "the two points of tangency? Give an integer or a simplest radical form.",
+        "the two points of tangency? Give an integer or an expression in simplest radical form.",
         radical(apart * apart - reach * reach),
     )
 
@@ -307,7 +293,7 @@ def shortest_touching_path(rng: np.random.Generator) -> Item:
     return (
         f"An ant walks in the plane from $({x}, {a})$ to some point of the $x$-axis and from there "
         f"to $({x + dx}, {b})$. What is the least possible length of its path? "
-        "Give an integer or a simplest radical form.",
+        "Give an integer or an expression in simplest radical form.",
         radical(dx * dx + (a + b) ** 2),
     )
 
@@ -327,7 +313,7 @@ def square_in_triangle(rng: np.random.Generator) -> Item:
     return (
         f"A square inscribed in a right triangle with legs {a} and {b} {place} on the "
         f"hypotenuse{rest}. What is the side length of the square? "
-        "Give an integer or a fraction in lowest terms.",
+        + LOWEST,
         latex(side),
     )
 
@@ -347,7 +333,7 @@ def crossing_cevians(rng: np.random.Generator) -> Item:
 
 TEMPLATES: dict[int, tuple[Template, ...]] = {
     1: (end_to_end, number_line, regular_perimeter, rectangle_area, sides_of_shapes),
-    2: (rectangle_perimeter, missing_width, third_angle, triangle_area, box_volume),
+    2: (missing_width, third_angle, triangle_area, box_volume),
     3: (right_triangle_side, path_around, polygon_angles, circle_in_pi, midpoint),
     4: (distance, parallel_cut, sector_area, circle_equation, surd_area),
     5: (

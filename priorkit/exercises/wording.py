@@ -17,6 +17,8 @@ Item = tuple[str, str]
 Template = Callable[[np.random.Generator], Item]
 T = TypeVar("T")
 
+LOWEST = "Give an integer or a fraction in lowest terms."
+
 
 def draw(rng: np.random.Generator, low: int, high: int) -> int:
     """A whole number from `low` to `high`, both included."""
@@ -77,6 +79,11 @@ def ordinal(n: int) -> str:
     """`1st`, `2nd`, `3rd`, `4th`, `11th` and so on."""
     ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
     return f"{n}{ending}"
+
+
+def fold(n: int) -> str:
+    """`twice`, `3 times`, `4 times` and so on."""
+    return "twice" if n == 2 else f"{n} times"
 
 
 def clock(minutes: int) -> str:

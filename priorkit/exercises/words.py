@@ -12,6 +12,7 @@ NAMES = _words(
     "Tara Victor Wendy Yusuf Zoe"
 )
 THINGS = _words("apple book marble pencil sticker button shell coin card ball plum stamp")
+GOODS = _words("book pencil ball card toy cake ticket plant poster")
 COLORS = ("red", "blue", "green", "yellow", "white", "black")
 NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 SHORT_WORDS = _words(

@@ -25,8 +25,8 @@ def judge(response: str, finish_reason: str | None, status_of: Callable[[str], S
 
 def accepted_answers(answer: str | Sequence[str]) -> tuple[str, ...]:
     """The accepted answers, at least one, none of them blank; SettingError otherwise."""
-    accepted = (answer,) if isinstance(answer, str) else tuple(answer)
-    if not accepted or not all(isinstance(a, str) and a.strip() for a in accepted):
+    accepted = (answer,) if isinstance(answer, str) else tuple(answer or ())
+    if not accepted or not all(isinstance(gold, str) and gold.strip() for gold in accepted):
         raise SettingError(
             f"an accepted answer must be non-blank text, or several of them, got {answer!r:.200}; "
             "mend the pool's 'answer' column"

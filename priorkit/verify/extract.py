@@ -34,7 +34,6 @@ def _phrase(anchor: str) -> str:
 _ANCHOR_OR_BOX = re.compile(
     rf"(?P<anchor>\b(?:{'|'.join(map(_phrase, ANCHORS))}))|\\(?:boxed|fbox)", re.IGNORECASE
 )
-_LEAD = re.compile(r"[\s:*]*+")
 _DELIMITERS = ((r"\(", r"\)"), (r"\[", r"\]"))
 _DISPLAY = (*_DELIMITERS, ("$$", "$$"))
 _SENTENCE_END = re.compile(r"\n|(?<!\.)\.(?=[\s*$`]|\\[)\]]|\Z)")
@@ -78,11 +77,19 @@ def strip_math(text: str, *, markdown: bool = False) -> str:
             high -= 2 if before_last + last == r"\$" else 1
         elif text.startswith(r"\$", low, high):
             low += 2
-        elif high - low >= 4 and (text[low : low + 2], text[high - 2 : high]) in _DELIMITERS:
+        elif _is_one_formula(text, low, high):
             low, high = low + 2, high - 2
         else:
             break
     return text[low : max(low, high)]
+
+
+def _is_one_formula(text: str, low: int, high: int) -> bool:
+    r"""Whether one pair of delimiters is around all of `text[low:high]`: not `\(a\) or \(b\)`."""
+    return any(
+        text.startswith(opening, low) and text.find(closing, low + 2, high) == high - 2
+        for opening, closing in _DELIMITERS
+    )
 
 
 def _after_thinking(response: str) -> str:
@@ -139,7 +146,9 @@ def _last_announced(text: str, cut_off: bool) -> str | None:
 
 def _first_sentence(text: str, must_end: bool) -> str:
     """The first line or sentence without its markup; `""` when `must_end` and it does not."""
-    text = text[_LEAD.match(text).end() :]  # type: ignore[union-attr]  # it matches "" as well
+    text = text.lstrip(" \t\r\n:*")
+    if text.startswith("```"):  # a block of code is no answer
+        return ""
     end = _SENTENCE_END.search(text, _display_end(text))
     if must_end and (end is None or text[end.start() :] == "."):  # "12." may go on as "12.5"
         return ""

@@ -15,6 +15,8 @@ from math_verify import (  # type: ignore[import-untyped, unused-ignore]
     verify,
 )
 
+from priorkit.verify.extract import strip_math
+
 _READING = (LatexExtractionConfig(boxed_match_priority=0, try_extract_without_anchor=False),)
 
 
@@ -45,7 +47,7 @@ def symbolically_equal(gold: str, answer: str) -> bool:
 
 def _parsed(text: str) -> list[Any]:
     parsed: list[Any] = parse(
-        rf"\boxed{{{text}}}",
+        rf"\boxed{{{strip_math(text)}}}",  # `\[ \]` in a box reads as nothing
         extraction_config=_READING,
         fallback_mode="no_fallback",
         parsing_timeout=None,

@@ -187,7 +187,7 @@ class _Child:
         )
         reader.start()
         # Runs once: on stop(), when nobody holds this any more, or at exit.
-        self.stop = weakref.finalize(self, _end, self.process, reader, os.getpid())
+        self.stop = weakref.finalize(self, _end, self.process, reader)
 
     def ask(self, line: bytes, limit_s: float) -> str | None:
         """The reply to one line; TimeoutError when it is late, EOFError when the child is gone."""
@@ -217,13 +217,10 @@ def _read(stdout: BinaryIO, replies: queue.SimpleQueue[bytes]) -> None:
     replies.put(b"")
 
 
-def _end(process: subprocess.Popen[bytes], reader: threading.Thread, owner: int) -> None:
-    if os.getpid() != owner:  # a forked copy: the child is not its to end, or to wait for
-        process.returncode = 0
-        return
-    process.kill()
+def _end(process: subprocess.Popen[bytes], reader: threading.Thread) -> None:
+    process.kill()  # in a forked copy Popen finds that the child is not its own, and lets it be
     process.wait()
-    if reader is not threading.current_thread():
+    if reader is not threading.current_thread():  # where the garbage collector may run
         reader.join(timeout=1.0)
     assert process.stdin
     with contextlib.suppress(OSError):

@@ -1,0 +1,67 @@
+"""The `priorkit` command: one module a command, registered here.
+
+Results go to stdout, progress and warnings to stderr. Exit codes: 0 done, 1 an error of
+`priorkit.errors` printed as one line, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from priorkit.errors import PriorkitError
+
+from . import demo, evaluate, pool, prior, probe
+
+app = typer.Typer(
+    name="priorkit",
+    help="Tells, before a reinforcement-learning run, which prompts are worth rolling out.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("demo")(demo.demo)
+app.command("probe")(probe.probe)
+app.command("evaluate")(evaluate.evaluate)
+app.add_typer(prior.app, name="prior")
+app.add_typer(pool.app, name="pool")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from priorkit import __version__
+
+        typer.echo(f"priorkit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    """Tells, before a reinforcement-learning run, which prompts are worth rolling out."""
+
+
+def main() -> None:
+    """Run the command line; errors of the family become one line and exit code 1."""
+    try:
+        app()
+    except PriorkitError as error:
+        line = " ".join(str(error).split())
+        print(f"error: {line}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("stopped; run the same command again to go on", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

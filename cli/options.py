@@ -1,0 +1,34 @@
+"""Options that several commands share: one spelling, one help text, one default each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of every random choice.")]
+PoolSource = Annotated[
+    str | None,
+    typer.Option(
+        "--pool",
+        metavar="FILE|ORG/NAME",
+        help="Prompt pool: .parquet, .jsonl, .csv, or a data set on the hub. "
+        "Default: the bundled pool.",
+    ),
+]
+GroupSize = Annotated[int, typer.Option("--group-size", "-G", help="Rollouts in a group.")]
+Kappa = Annotated[float, typer.Option("--kappa", help="Weight of a rate, in pseudo-rollouts.")]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="Added to both pseudo-counts.")]
+MissingRule = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        metavar="refuse|mean|beta11",
+        help="What a prompt without a measured rate gets.",
+    ),
+]
+IdColumn = Annotated[str | None, typer.Option("--id-column", help="Column of the prompt ids.")]
+OutFile = Annotated[Path | None, typer.Option("--out", "-o", help="File to write.")]

