@@ -51,14 +51,15 @@ def in_words(pool: Pool, name: object) -> str:
     held = ", ".join(f"{count} {split}" for split, count in facts["prompts"].items())
     lines = [f"{name}: {held} prompts"]
     lines += [f"fingerprint {part} {hash_}" for part, hash_ in facts["fingerprint"].items()]
-    if pool.level is not None and pool.subject is not None:
-        cells = Counter(zip(pool.subject.tolist(), pool.level.tolist(), strict=True))
-        levels = sorted(set(pool.level.tolist()))
+    part = pool.of_split("train")
+    if part.level is not None and part.subject is not None and len(part):
+        cells = Counter(zip(part.subject.tolist(), part.level.tolist(), strict=True))
+        levels = sorted(set(part.level.tolist()))
         rows = [
             [subject or "–", *(str(cells[subject, level]) for level in levels)]
-            for subject in sorted(set(pool.subject.tolist()))
+            for subject in sorted(set(part.subject.tolist()))
         ]
-        header = ["subject", *("–" if level < 0 else f"level {level}" for level in levels)]
+        header = ["train prompts", *("–" if level < 0 else f"level {level}" for level in levels)]
         lines.append(table(header, rows))
     return "\n".join(lines)
 

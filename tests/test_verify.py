@@ -118,7 +118,7 @@ def test_a_hostile_answer_is_no_verdict_and_the_next_is_judged() -> None:
 
 
 def test_an_answer_that_equals_one_gold_is_right_though_another_takes_for_ever() -> None:
-    math = MathVerifier(limit_s=1.0)
+    math = MathVerifier(limit_s=3.0)
     assert math.check(r"\boxed{x+x}", [HOSTILE + "x", "2x"]).status == "correct"
     assert math.check(r"\boxed{x+x}", ["3x", HOSTILE + "x"]).status == "verifier_timeout"
     math.close()
@@ -199,7 +199,7 @@ def test_importing_and_exact_answers_load_no_algebra_system() -> None:
         "from priorkit.verify import make_verifier, verifier_identity\n"
         "math = make_verifier('math'); verifier_identity(math)\n"
         "print(math.check(chr(92) + 'boxed{0.5}', '1/2').status, math._worker.pid)\n"
-        "heavy = {'sympy', 'math_verify', 'latex2sympy2_extended', 'torch'}\n"
+        "heavy = {'sympy', 'math_verify', 'numpy', 'pyarrow', 'torch'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -275,6 +275,11 @@ def test_a_child_does_not_outlive_a_parent_that_is_killed(
             MissingExtraError,
             "pip install math-verify",
         ),
+        (
+            "import math_verify; math_verify.verify = lambda *a, **k: False; " + worker._BOOT,
+            EngineError,
+            r"cannot tell that x\+x is 2x",
+        ),
     ],
 )
 def test_a_child_that_cannot_start_is_an_error_that_says_why(

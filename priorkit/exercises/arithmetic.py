@@ -243,8 +243,7 @@ def telescoping_roots(rng: np.random.Generator) -> Item:
     step = pick(rng, [d for d in (1, 2, 3, 4, 5, 6, 7, 8) if gap % d == 0 and gap // d > 4])
     ends = [first**2 + step * k for k in (0, 1, 2)] + [last**2 - step, last**2]
     terms = [
-        rf"\frac{{1}}{{\sqrt{{{a}}} + \sqrt{{{b}}}}}"
-        for a, b in (ends[0:2], ends[1:3], ends[3:5])
+        rf"\frac{{1}}{{\sqrt{{{a}}} + \sqrt{{{b}}}}}" for a, b in (ends[0:2], ends[1:3], ends[3:5])
     ]
     asked = rf"Find the exact value of ${terms[0]} + {terms[1]} + \cdots + {terms[2]}$."
     return asked, latex(Fraction(last - first, step))

@@ -43,8 +43,8 @@ def occurrences(rng: np.random.Generator) -> Item:
     """How often a digit occurs in a list."""
     wanted, *others = several(rng, range(1, 10), 4)
     n = draw(rng, 1, 4)
-    items = several(rng, [wanted] * n + others[: draw(rng, 1, 3)], n + 1)
-    n = items.count(wanted)
+    row = [wanted] * n + others[: draw(rng, 1, 3)]
+    items = several(rng, row, len(row))
     return f"How many times does {wanted} appear in this list: {commas(items)}?", str(n)
 
 
@@ -266,7 +266,7 @@ def kept_apart(rng: np.random.Generator) -> Item:
     chairs = count(many + few, "chair")
     where = f"around a round table with {chairs}" if round_table else f"on {chairs} in a row"
     rule = " Seatings that differ only by a rotation count as one." if round_table else ""
-    gaps = many + 1
+    gaps = many if round_table else many + 1
     ways = factorial(many) // (many if round_table else 1) * perm(gaps, few)
     return (
         f"In how many ways can {many} {plural(whom)} and {few} {plural(apart)} sit {where} "

@@ -197,8 +197,7 @@ def parallel_cut(rng: np.random.Generator) -> Item:
     ad, db, bc = draw(rng, 2, 12), draw(rng, 2, 12), draw(rng, 6, 30)
     return (
         "In triangle $ABC$, point $D$ lies on $AB$ and point $E$ lies on $AC$ so that $DE$ is "
-        f"parallel to $BC$. If $AD = {ad}$, $DB = {db}$ and $BC = {bc}$, what is $DE$? "
-        + LOWEST,
+        f"parallel to $BC$. If $AD = {ad}$, $DB = {db}$ and $BC = {bc}$, what is $DE$? " + LOWEST,
         latex(Fraction(ad * bc, ad + db)),
     )
 
@@ -253,8 +252,7 @@ def heron_triangle(rng: np.random.Generator) -> Item:
         ),
     )
     return (
-        f"A triangle has sides of length {listing((a, b, c))}. What is {what}? "
-        + LOWEST,
+        f"A triangle has sides of length {listing((a, b, c))}. What is {what}? " + LOWEST,
         latex(value),
     )
 
@@ -312,8 +310,7 @@ def square_in_triangle(rng: np.random.Generator) -> Item:
     rest = "" if "corner" in place else " and one corner on each leg"
     return (
         f"A square inscribed in a right triangle with legs {a} and {b} {place} on the "
-        f"hypotenuse{rest}. What is the side length of the square? "
-        + LOWEST,
+        f"hypotenuse{rest}. What is the side length of the square? " + LOWEST,
         latex(side),
     )
 

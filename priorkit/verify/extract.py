@@ -16,10 +16,12 @@ ANCHORS = ("final answer is", "final answer:", "the answer is", "answer is", "an
 """Phrases that announce an answer, longest first; case is ignored and `**bold**` may intervene."""
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*+\{")
-# Either a box opens, or an escaped character passes (so `\{` is no brace), or a brace comes.
+# A box opens; or escaped characters pass, so that `\{` is no brace; or a run of braces comes.
 # A doubled backslash before a box is text that was escaped once too often: still a box.
-_BOX_OR_BRACE = re.compile(r"\\(?:boxed|fbox)\s*+\{|\\(?:\\(?!boxed|fbox)|[^\\])|[{}]", re.DOTALL)
-_INVISIBLE = frozenset([r"\ ", r"\,", r"\;", r"\:", r"\!", r"\(", r"\)", r"\[", r"\]", r"\\"])
+_BOX_OR_BRACES = re.compile(
+    r"\\(?:boxed|fbox)\s*+\{|(?:\\\\(?!boxed|fbox))++|\\[^\\]|\{++|\}++", re.DOTALL
+)
+_INVISIBLE = frozenset([r"\ ", r"\,", r"\;", r"\:", r"\!", r"\(", r"\)", r"\[", r"\]"])
 _BLANK = " \t\r\n~$"
 
 _GAP = r"(?:\s|\*\*)"
@@ -35,6 +37,8 @@ _ANCHOR_OR_BOX = re.compile(
     rf"(?P<anchor>\b(?:{'|'.join(map(_phrase, ANCHORS))}))|\\(?:boxed|fbox)", re.IGNORECASE
 )
 _DELIMITERS = ((r"\(", r"\)"), (r"\[", r"\]"))
+_HEAD, _HEAD_MARKDOWN = re.compile(r"(?:[\s$]|\\\$)*+"), re.compile(r"(?:[\s$*`]|\\\$)*+")
+_TAIL, _TAIL_MARKDOWN = re.compile(r"(?:[\s.]|\$\\?)*+"), re.compile(r"(?:[\s.*`]|\$\\?)*+")
 _DISPLAY = (*_DELIMITERS, ("$$", "$$"))
 _SENTENCE_END = re.compile(r"\n|(?<!\.)\.(?=[\s*$`]|\\[)\]]|\Z)")
 
@@ -65,29 +69,26 @@ def strip_math(text: str, *, markdown: bool = False) -> str:
 
     With `markdown`, also without surrounding emphasis and code marks.
     """
-    edge = "$*`" if markdown else "$"
-    low, high = 0, len(text)
-    while low < high:
-        first, last, before_last = text[low], text[high - 1], text[high - 2 : high - 1]
-        if first.isspace() or first in edge:
-            low += 1
-        elif last.isspace() or (last == "." and before_last != "."):
-            high -= 1
-        elif last in edge:
-            high -= 2 if before_last + last == r"\$" else 1
-        elif text.startswith(r"\$", low, high):
-            low += 2
-        elif _is_one_formula(text, low, high):
-            low, high = low + 2, high - 2
-        else:
-            break
-    return text[low : max(low, high)]
+    head, tail = (_HEAD_MARKDOWN, _TAIL_MARKDOWN) if markdown else (_HEAD, _TAIL)
+    low, high = _length(head, text), len(text) - _length(tail, text[::-1])
+    ellipsis = text.rfind("..", high)  # dots in a row are no full stop
+    if ellipsis >= 0:
+        high = ellipsis + 2
+    if _is_one_formula(text, low, high):
+        return strip_math(text[low + 2 : high - 2], markdown=markdown)
+    return text[low:high]
+
+
+def _length(pattern: re.Pattern[str], text: str) -> int:
+    match = pattern.match(text)
+    assert match, "the pattern matches the empty text too"
+    return match.end()
 
 
 def _is_one_formula(text: str, low: int, high: int) -> bool:
     r"""Whether one pair of delimiters is around all of `text[low:high]`: not `\(a\) or \(b\)`."""
     return any(
-        text.startswith(opening, low) and text.find(closing, low + 2, high) == high - 2
+        text.startswith(opening, low, high) and text.find(closing, low + 2, high) == high - 2
         for opening, closing in _DELIMITERS
     )
 
@@ -102,26 +103,29 @@ def _last_box(text: str) -> str | None:
     start = _BOX.search(text)
     if start is None:
         return None
-    open_at: list[int] = []  # per open brace: where its content starts if it is a box's, else -1
-    best_start, best_end = -1, -1
-    shown = -1  # end of the last visible text
+    boxes: list[tuple[int, int]] = []  # depth of the braces inside, and where the content starts
+    depth, shown, best = 0, -1, (-1, -1)  # shown: where the last visible text ends
     at = start.start()
-    for match in _BOX_OR_BRACE.finditer(text, at):
-        token = match.group()
-        if text[at : match.start()].strip(_BLANK):
-            shown = match.start()
+    for match in _BOX_OR_BRACES.finditer(text, at):
+        token, begin = match.group(), match.start()
+        if begin > at and text[at:begin].strip(_BLANK):
+            shown = begin
         at = match.end()
-        if token == "{":
-            open_at.append(-1)
-        elif token == "}":
-            content = open_at.pop() if open_at else -1
-            if shown > content > best_start:
-                best_start, best_end = content, match.start()
-        elif len(token) > 2:
-            open_at.append(at)
-        elif token not in _INVISIBLE:
+        if token[0] == "{":
+            depth += len(token)
+        elif token[0] == "}":
+            left = depth - len(token)
+            while boxes and boxes[-1][0] > left:
+                inside, content = boxes.pop()
+                if shown > content > best[0]:
+                    best = (content, begin + depth - inside)
+            depth = max(0, left)
+        elif token[-1] == "{" and len(token) > 2:
+            depth += 1
+            boxes.append((depth, at))
+        elif token[1] != "\\" and token not in _INVISIBLE:
             shown = at
-    return text[best_start:best_end].strip() if best_start >= 0 else None
+    return text[slice(*best)].strip() if best[0] >= 0 else None
 
 
 def _last_announced(text: str, cut_off: bool) -> str | None:
