@@ -1052,7 +1052,7 @@ def test_templates_of_a_cell_are_used_equally_often(pool: list[Exercise]) -> Non
         assert max(uses.values()) - min(uses.values()) <= 1
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_answer_makes_up_more_than_a_sixth_of_a_cell(seed: int) -> None:
     for cell in by_cell(make_exercises(seed, per_cell=36)).values():
         assert Counter(exercise.answer for exercise in cell).most_common(1)[0][1] <= 6
