@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the command line does; before torch
 
 
 @pytest.fixture(scope="session")

@@ -119,7 +119,8 @@ def _from_gguf(file: Path, dtype: torch.dtype) -> tuple[Any, Any]:
     # Packed weights would be multiplied by whatever kernel a machine has; dense ones always alike.
     if hasattr(transformers, "GgufConfig"):  # releases without it know dense weights only
         local["quantization_config"] = transformers.GgufConfig(dequantize=True)
-    model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=dtype, **local)
+    with contextlib.redirect_stderr(io.StringIO()):  # this reader's progress bar obeys no switch
+        model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=dtype, **local)
     return model, tokenizer
 
 
@@ -156,8 +157,7 @@ def _quiet() -> Iterator[None]:
     logging.set_verbosity(ERROR)
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        # The GGUF reader's bar obeys no switch, so standard error goes nowhere for this while.
-        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
