@@ -1,4 +1,4 @@
-"""A million-row prior with random 24-character ids: write, read with all checks, fit to its pool."""
+"""A million-row prior with random 24-character ids: write, read with checks, fit to its pool."""
 
 from __future__ import annotations
 

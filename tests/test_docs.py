@@ -81,9 +81,9 @@ def check(block: Block, folder: Path) -> None:
         printed = ran.stdout + ran.stderr
         assert ran.returncode == 0 or "error: " in expected, f"{command}\n{printed}"
         if expected.strip():
-            assert pattern(expected).fullmatch(printed if printed.endswith("\n") else printed + "\n"), (
-                f"{block.page.name}: `{command}` printed\n{printed}\ninstead of\n{expected}"
-            )
+            assert pattern(expected).fullmatch(
+                printed if printed.endswith("\n") else printed + "\n"
+            ), f"{block.page.name}: `{command}` printed\n{printed}\ninstead of\n{expected}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

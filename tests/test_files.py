@@ -1,4 +1,4 @@
-"""`pool`, `outcomes`, `prior`, `parquet`: what is written is read; what cannot be vouched for is not."""
+"""`pool`, `outcomes`, `prior`: what is written is read; what cannot be vouched for is not."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def test_the_ranking_agrees_with_a_stable_sort_after_any_updates(scores, data):
         n = data.draw(st.integers(1, len(held)))
         expected = np.argsort(-held, kind="stable")[:n]
         assert ranking.top(n).tolist() == expected.tolist()
-        rows = np.array(data.draw(st.lists(st.integers(0, len(held) - 1), max_size=20, unique=True)),
-                        dtype=np.int64)  # fmt: skip
+        places = st.lists(st.integers(0, len(held) - 1), max_size=20, unique=True)
+        rows = np.array(data.draw(places), dtype=np.int64)
         fresh = np.array([data.draw(st.sampled_from([0.0, 0.3, 0.5, 0.9])) for _ in rows])
         if rows.size:
             held = held.copy()

@@ -1,4 +1,4 @@
-"""`python -m priorkit.exercises FILE` writes the bundled exercises: 36 a cell to train on, 8 to test.
+"""`python -m priorkit.exercises FILE` writes the bundled exercises, 36 a cell to train on, 8 not.
 
 The file is a pool of its own, the source `priorkit pool make` samples from.
 """

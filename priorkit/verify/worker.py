@@ -176,7 +176,8 @@ class _Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin
+        assert self.process.stdout
         self._stdin = self.process.stdin
         self._replies: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         reader = threading.Thread(

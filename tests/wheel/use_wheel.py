@@ -22,9 +22,9 @@ def priorkit(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]
 
 def main() -> None:
     import numpy as np
+    import priorkit_data
 
     import priorkit as package
-    import priorkit_data
 
     where = Path(package.__file__).resolve()
     assert "site-packages" in where.parts, f"not the installed package: {where}"
