@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from priorkit.engines.template import DEFAULT_INSTRUCTION
+
 from . import options
 from .output import emit, note, rate_histogram, shown_path, warn
 
@@ -43,8 +45,8 @@ def probe(
         typer.Option(metavar="auto|chat|plain", help="auto: chat when the tokenizer has one."),
     ] = "auto",
     instruction: Annotated[
-        str | None, typer.Option(help="Appended to every prompt. Default: the papers' kind.")
-    ] = None,
+        str, typer.Option(help="Appended to every prompt.")
+    ] = DEFAULT_INSTRUCTION,
     max_prompt_tokens: Annotated[
         int, typer.Option(help="Longer prompts lose the left of their text.")
     ] = 384,
@@ -70,10 +72,8 @@ def probe(
     Example: priorkit probe --anchor Qwen2.5-3B-Instruct
     """
     from priorkit.engines.protocol import Sampling
-    from priorkit.engines.template import DEFAULT_INSTRUCTION
     from priorkit.probe import ProbeSettings
 
-    wording = DEFAULT_INSTRUCTION if instruction is None else instruction
     settings = ProbeSettings(
         samples=samples,
         sampling=Sampling(temperature, top_p, max_new_tokens),
@@ -81,7 +81,7 @@ def probe(
         keep_responses=responses,
     )
     model = {"dtype": dtype, "device": device, "batch_size": batch_size}
-    shape = {"mode": template, "instruction": wording, "max_prompt_tokens": max_prompt_tokens}
+    shape = {"mode": template, "instruction": instruction, "max_prompt_tokens": max_prompt_tokens}
     done = run_probe(
         anchor, load_pool(pool, limit), settings, engine, model, shape, root, name, force, as_json
     )
@@ -120,6 +120,7 @@ def run_probe(
     """Resolve the anchor, and run or finish its probe."""
     import shutil
 
+    from priorkit import __version__
     from priorkit.engines import make_engine
     from priorkit.engines.models import resolve_model
     from priorkit.engines.template import PromptRenderer
@@ -143,7 +144,8 @@ def run_probe(
         if result is None:
             made = make_engine(engine, source, **model)
             renderer = PromptRenderer(made.tokenizer, **template)
-            probe = probe.noting({"engine": made.settings(), "template": renderer.identity()})
+            notes = {"engine": made.settings(), "template": renderer.identity()}
+            probe = probe.noting({**notes, "versions": {"priorkit": __version__}})
             result = _generate(probe, made, verifiers, renderer)
         elif not as_json:
             note(

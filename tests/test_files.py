@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -573,3 +576,30 @@ def test_publishing_replaces_only_an_anchor_prior_of_the_same_pool(tmp_path):
     target.write_text("notes of mine")
     assert not publish_prior(source, target, prior)
     assert target.read_text() == "notes of mine"
+
+
+def test_a_hub_data_set_is_read_from_the_local_cache(tmp_path, monkeypatch):
+    """The hub's own layout of a cached snapshot; no network is asked."""
+    home = tmp_path / "hub" / "datasets--some-org--sums"
+    snapshot = home / "snapshots" / ("0" * 40)
+    (snapshot / "main").mkdir(parents=True)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text("0" * 40)
+    for split, number in (("train", 2), ("test", 3)):
+        table = pa.table(
+            {"id": [f"{split}-1"], "question": [f"{number}+1?"], "answer": [str(number + 1)]}
+        )
+        pq.write_table(table, snapshot / "main" / f"{split}-00000-of-00001.parquet")
+    code = (
+        "from priorkit import read_pool; p = read_pool('some-org/sums:main');"
+        "print(p.prompt_id.tolist(), p.answer.tolist())\n"
+        "try: read_pool('some-org/nothing')\n"
+        "except Exception as e: print(type(e).__name__, e)"
+    )
+    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    first, second = ran.stdout.splitlines()
+    assert first == "['train-1'] ['3']"
+    assert second.startswith("PoolFileError some-org/nothing: no such file")
