@@ -87,22 +87,21 @@ def story(done: FinishedProbe, pool: Pool, prior: BetaPrior, paths: list[Path]) 
     extreme = int(((rate == 0) | (rate == 1)).sum())
     outcomes = done.result.outcomes
     truncated = int((outcomes.status == "truncated").sum())
+    solved = int(done.result.counts.successes.sum())
     return "\n".join(
         [
-            f"1. {done.probe.model} answered {len(pool)} prompts, {SAMPLES} times each; the "
-            f"verifier found {int(done.result.counts.successes.sum())} of {len(outcomes)} correct "
-            f"({truncated} ran out of tokens).",
+            f"1. {done.probe.model} answered {len(pool)} prompts, {SAMPLES} times each.",
+            f"   The verifier found {solved} of {len(outcomes)} correct; {truncated} ended at the "
+            "length limit without an answer.",
             "   Solve rate, prompts:",
             rate_histogram(rate),
-            f"2. Each rate became a Beta prior: alpha = 4·rate + 0.001, beta = 4·(1 − rate) + "
-            f"0.001. {extreme} prompts were never or always solved: a group of 8 rollouts there "
-            "would most likely be silent.",
-            "3. A selector takes the highest expected learnability E[U] first, the probability "
-            "that 8 rollouts disagree:",
+            "2. Each rate became a Beta prior: alpha = 4·rate + 0.001, beta = 4·(1 − rate) + 0.001.",
+            f"   {extreme} prompts were never or always solved: 8 rollouts of one would most likely "
+            "agree, and teach nothing.",
+            "3. A selector takes the highest E[U] first, the probability that 8 rollouts disagree:",
             choices(best, pool.prompt, prior),
             "4. Written:",
             *(f"   {shown_path(path)}" for path in paths),
-            "Next: priorkit probe --anchor MODEL probes the full bundled pool with a model of "
-            "yours.",
+            "Next: `priorkit probe --anchor MODEL` probes the bundled pool with a model of yours.",
         ]
     )
