@@ -95,9 +95,9 @@ def story(done: FinishedProbe, pool: Pool, prior: BetaPrior, paths: list[Path]) 
             "length limit without an answer.",
             "   Solve rate, prompts:",
             rate_histogram(rate),
-            "2. Each rate became a Beta prior: alpha = 4·rate + 0.001, beta = 4·(1 − rate) + 0.001.",
-            f"   {extreme} prompts were never or always solved: 8 rollouts of one would most likely "
-            "agree, and teach nothing.",
+            "2. Each rate became a Beta prior: alpha = 4·rate + .001, beta = 4·(1 − rate) + .001.",
+            f"   {extreme} prompts were never or always solved: 8 rollouts of one would most "
+            "likely agree, and teach nothing.",
             "3. A selector takes the highest E[U] first, the probability that 8 rollouts disagree:",
             choices(best, pool.prompt, prior),
             "4. Written:",

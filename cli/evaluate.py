@@ -38,7 +38,9 @@ def evaluate(
         str | None, typer.Option(help="Also mean reference rates by this column.")
     ] = None,
     id_column: options.IdColumn = None,
-    rate_column: Annotated[str | None, typer.Option(help="The reference's rate column.")] = None,
+    rate_column: options.RateColumn = None,
+    successes_column: options.SuccessesColumn = None,
+    trials_column: options.TrialsColumn = None,
     group_size: options.GroupSize = 8,
     bootstrap: Annotated[int, typer.Option(help="Resamples for 95 % intervals; 0: none.")] = 1000,
     seed: options.Seed = 0,
@@ -56,7 +58,9 @@ def evaluate(
     from priorkit.prior import read_prior
     from priorkit.rates import RateColumns, read_rates
 
-    measured = read_rates(reference, RateColumns(id_column, rate_column))
+    measured = read_rates(
+        reference, RateColumns(id_column, rate_column, successes_column, trials_column)
+    )
     judged = {
         str(path): evaluate_prior(
             read_prior(path),

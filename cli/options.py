@@ -31,4 +31,12 @@ MissingRule = Annotated[
     ),
 ]
 IdColumn = Annotated[str | None, typer.Option("--id-column", help="Column of the prompt ids.")]
+RateColumn = Annotated[str | None, typer.Option("--rate-column", help="Column of the solve rates.")]
+SuccessesColumn = Annotated[
+    str | None, typer.Option("--successes-column", help="Column of correct counts.")
+]
+TrialsColumn = Annotated[
+    str | None,
+    typer.Option("--trials-column", help="Column of sample counts, or one number for all rows."),
+]
 OutFile = Annotated[Path | None, typer.Option("--out", "-o", help="File to write.")]

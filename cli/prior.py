@@ -142,11 +142,9 @@ def import_(
     pool: options.PoolSource = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Prior file to write.")] = DEFAULT,
     id_column: options.IdColumn = None,
-    rate_column: Annotated[str | None, typer.Option(help="Column of the solve rates.")] = None,
-    successes_column: Annotated[str | None, typer.Option(help="Column of correct counts.")] = None,
-    trials_column: Annotated[
-        str | None, typer.Option(help="Column of sample counts, or one number for all rows.")
-    ] = None,
+    rate_column: options.RateColumn = None,
+    successes_column: options.SuccessesColumn = None,
+    trials_column: options.TrialsColumn = None,
     anchor: Annotated[str | None, typer.Option(help="The model that was measured.")] = None,
     kappa: options.Kappa = 4.0,
     epsilon: options.Epsilon = 1e-3,
