@@ -118,8 +118,6 @@ def run_probe(
     template: dict[str, Any], root: Path, name: str | None, force: bool, as_json: bool,
 ) -> FinishedProbe:  # fmt: skip
     """Resolve the anchor, and run or finish its probe."""
-    import shutil
-
     from priorkit import __version__
     from priorkit.engines import make_engine
     from priorkit.engines.models import resolve_model
@@ -137,8 +135,8 @@ def run_probe(
     }
     folder = root / pool.fingerprint[:8] / folder_name(name or source.name)
     probe = Probe(folder, pool, source.name, settings, binding)
-    if force and folder.is_dir():
-        shutil.rmtree(folder)
+    if force:
+        probe.start_over()
     try:
         result = probe.finished()
         if result is None:

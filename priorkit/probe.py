@@ -8,16 +8,12 @@ are dropped, so the outcomes are those of an unbroken probe, bit for bit where t
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from priorkit import parquet
 from priorkit.engines.protocol import (
     BatchedEngine,
     Completion,
@@ -26,7 +22,10 @@ from priorkit.engines.protocol import (
     Sampling,
     request_seed,
 )
-from priorkit.errors import OutcomesFileError, OutputError, ProbeFolderError, SettingError
+from priorkit.engines.template import RenderedPrompt
+from priorkit.engines.thinking import OPEN
+from priorkit.errors import OutcomesFileError, ProbeFolderError, SettingError
+from priorkit.folder import claim, locked, merged
 from priorkit.outcomes import (
     Counts,
     Key,
@@ -38,7 +37,7 @@ from priorkit.outcomes import (
     write_outcomes,
 )
 from priorkit.pool import Pool
-from priorkit.verify.protocol import Verdict, Verifier
+from priorkit.verify.protocol import Verifier
 
 #: Samples are asked for in runs that start at multiples of this, so that a probe raised from
 #: k = 16 to k = 32 repeats no sample and a broken one asks for the same runs again.
@@ -66,8 +65,12 @@ class ProbeSettings:
 class Renderer(Protocol):
     """Turns a pool prompt into what the model reads."""
 
-    def render(self, prompt: Any) -> Any:
-        """An object with `tokens` and `truncated`."""
+    def render(self, prompt: Any) -> RenderedPrompt:
+        """Token ids, whether the prompt was cut, and whether its template opens thinking."""
+        ...
+
+    def think_tokens(self, tokens: Sequence[int], opened: bool) -> int | None:
+        """Tokens a response spent inside its thinking block; None where it has none."""
         ...
 
 
@@ -160,15 +163,14 @@ class Probe:
         absent = sorted(set(self.pool.verifier) - set(verifiers))
         if absent:
             raise SettingError(f"the pool asks for verifier {absent[0]!r}, which was not given")
-        with self._locked():
+        with locked(self.folder):
             self._claim()
             log = OutcomeLog(self.folder / "shards")
             held = self._held(log)
-            rendered = [renderer.render(prompt) for prompt in self.pool.prompt]
-            requests = self._requests([r.tokens for r in rendered])
+            job = _Job(engine, verifiers, renderer, self._rendered(renderer))
             generated = 0
             try:
-                for row in self._missing(engine, verifiers, requests, held):
+                for row in self._missing(job, held):
                     log.append(row)
                     held[row.prompt_id, row.sample] = row
                     generated += 1
@@ -176,20 +178,36 @@ class Probe:
                         on_sample(row)
             finally:
                 log.close()
-            return self._finish(log, held, generated, sum(r.truncated for r in rendered))
+            truncated = sum(prompt.truncated for prompt in job.rendered.values())
+            return self._finish(log, held, generated, truncated)
 
     def finished(self) -> ProbeResult | None:
-        """The result when every sample is there already, without an engine; else None."""
-        if not (self.folder / "probe.json").is_file():
+        """The result when the compacted file holds every sample, without an engine; else None."""
+        if not (self.folder / "probe.json").is_file() or not self.outcomes_path.is_file():
             return None
-        with self._locked():
+        with locked(self.folder):
             self._claim()
-            log = OutcomeLog(self.folder / "shards")
-            held = self._held(log)
-            wanted = self._wanted()
-            if any(key not in held or held[key].status == "engine_error" for key in wanted):
+            held = {(row.prompt_id, row.sample): row for row in self._finished_file().rows()}
+            if not all(_is_done(held, key) for key in self._wanted()):
                 return None
-            return self._finish(log, held, 0, 0)
+            if OutcomeLog(self.folder / "shards").read():
+                return None  # a kill fell between compaction and clean-up: `run` ends it
+            return self._result(0)
+
+    def _claim(self) -> None:
+        remedy = "pass --name to keep both, or --force to start over"
+        claim(self.folder / "probe.json", self.definition(), remedy)
+
+    def start_over(self) -> None:
+        """Empty the folder, unless somebody is at work in it."""
+        if not self.folder.is_dir():
+            return
+        with locked(self.folder):
+            for entry in self.folder.iterdir():
+                if entry.is_dir():
+                    shutil.rmtree(entry)
+                elif entry.name != ".lock":
+                    entry.unlink()
 
     def held(self) -> int:
         """Finished samples in the folder that this probe would keep."""
@@ -201,43 +219,41 @@ class Probe:
     def _wanted(self) -> list[Key]:
         return [(key, s) for key in self.pool.prompt_id for s in range(self.settings.samples)]
 
-    def _requests(self, tokens: Sequence[tuple[int, ...]]) -> list[Request]:
-        requests = []
-        for key, prompt in zip(self.pool.prompt_id, tokens, strict=True):
-            for first in range(0, self.settings.samples, RUN_LENGTH):
-                requests.append(
-                    Request(
-                        prompt_id=key,
-                        prompt_tokens=prompt,
-                        first_sample=first,
-                        n=min(RUN_LENGTH, self.settings.samples - first),
-                        seed=request_seed(self.settings.seed, "probe", key, first_sample=first),
-                        sampling=self.settings.sampling,
-                    )
-                )
-        return requests
+    def _rendered(self, renderer: Renderer) -> dict[str, RenderedPrompt]:
+        return {
+            key: renderer.render(prompt)
+            for key, prompt in zip(self.pool.prompt_id, self.pool.prompt, strict=True)
+        }
 
-    def _missing(
-        self,
-        engine: Engine,
-        verifiers: Mapping[str, Verifier],
-        requests: list[Request],
-        held: dict[Key, Outcome],
-    ) -> Iterator[Outcome]:
+    def _requests(self, rendered: Mapping[str, RenderedPrompt]) -> list[Request]:
+        return [
+            Request(
+                prompt_id=key,
+                prompt_tokens=prompt.tokens,
+                first_sample=first,
+                n=min(RUN_LENGTH, self.settings.samples - first),
+                seed=request_seed(self.settings.seed, "probe", key, first_sample=first),
+                sampling=self.settings.sampling,
+            )
+            for key, prompt in rendered.items()
+            for first in range(0, self.settings.samples, RUN_LENGTH)
+        ]
+
+    def _missing(self, job: _Job, held: dict[Key, Outcome]) -> Iterator[Outcome]:
         """New outcomes, batch by batch where the engine has batches."""
         row_of = {key: row for row, key in enumerate(self.pool.prompt_id)}
-        for batch in _batches(engine, requests, held):
-            for completion in engine.generate(batch):
+        for batch in _batches(job.engine, self._requests(job.rendered), held):
+            for completion in job.engine.generate(batch):
                 if _is_done(held, (completion.prompt_id, completion.sample)):
                     continue  # finished before the kill that broke this batch
-                row = row_of[completion.prompt_id]
-                verifier = verifiers[self.pool.verifier[row]]
-                answer = self.pool.answer[row]
-                verdict = verifier.check(completion.text, answer, completion.finish_reason)
-                yield self._outcome(completion, verdict)
+                yield self._outcome(completion, row_of[completion.prompt_id], job)
 
-    def _outcome(self, completion: Completion, verdict: Verdict) -> Outcome:
-        text = _storable(completion.text)
+    def _outcome(self, completion: Completion, row: int, job: _Job) -> Outcome:
+        opened = job.rendered[completion.prompt_id].opens_thinking
+        # What the template opened belongs to the response: without it, thinking reads as speech.
+        text = _storable(OPEN + completion.text if opened else completion.text)
+        verifier = job.verifiers[self.pool.verifier[row]]
+        verdict = verifier.check(text, self.pool.answer[row], completion.finish_reason)
         return Outcome(
             prompt_id=completion.prompt_id,
             sample=completion.sample,
@@ -245,7 +261,7 @@ class Probe:
             status=verdict.status,
             correct=correctness(verdict.status),
             n_tokens=len(completion.tokens),
-            think_tokens=None,
+            think_tokens=job.renderer.think_tokens(completion.tokens, opened),
             extracted=None if verdict.extracted is None else _storable(verdict.extracted),
             finish_reason=completion.finish_reason,
             response=text if self.settings.keep_responses else None,
@@ -266,64 +282,44 @@ class Probe:
     def _finish(
         self, log: OutcomeLog, held: dict[Key, Outcome], generated: int, n_truncated: int
     ) -> ProbeResult:
-        # Samples beyond this K stay: a smaller K later reads a prefix of a larger one's.
-        extra = [key for key in held if key[1] >= self.settings.samples]
-        known = set(self.pool.prompt_id.tolist())
+        """Compact the shards into one file in pool order, then remove them."""
         order = {key: row for row, key in enumerate(self.pool.prompt_id)}
-        keys = sorted(
-            [key for key in self._wanted() if key in held]
-            + [key for key in extra if key[0] in known],
-            key=lambda key: (order[key[0]], key[1]),
-        )
-        total = max((key[1] for key in keys), default=-1) + 1
+        # Samples beyond this K stay: a smaller K later reads a part of a larger one's.
+        keys = sorted((key for key in held if key[0] in order), key=lambda k: (order[k[0]], k[1]))
         if generated or not self.outcomes_path.is_file() or log.read():
+            account = {
+                "k": max((sample for _, sample in keys), default=-1) + 1,
+                "truncated_prompts": n_truncated,
+            }
             write_outcomes(
                 self.outcomes_path,
                 [held[key] for key in keys],
-                _merged(self.notes, {**self.definition(), "k": total}),
+                merged(self.notes, {**self.definition(), **account}),
                 force=True,
             )
         log.clear()
+        return self._result(generated)
+
+    def _result(self, generated: int) -> ProbeResult:
         outcomes = read_outcomes(self.outcomes_path)
-        counts = outcomes.counts(self.pool.prompt_id, self.settings.samples)
-        errors = sum(held[key].status == "engine_error" for key in keys)
-        return ProbeResult(outcomes, counts, generated, errors, n_truncated)
+        truncated = outcomes.provenance.get("truncated_prompts", 0)
+        return ProbeResult(
+            outcomes,
+            outcomes.counts(self.pool.prompt_id, self.settings.samples),
+            generated,
+            int((outcomes.status == "engine_error").sum()),
+            truncated if isinstance(truncated, int) else 0,
+        )
 
-    def _claim(self) -> None:
-        """Write the definition on first use; refuse a folder that holds another one."""
-        path = self.folder / "probe.json"
-        ours = json.loads(json.dumps(self.definition()))
-        if path.is_file():
-            try:
-                theirs = json.loads(path.read_text())
-            except (ValueError, OSError) as caught:
-                raise ProbeFolderError(f"{path}: cannot be read ({caught})") from caught
-            differs = _first_difference(theirs, ours)
-            if differs:
-                raise ProbeFolderError(
-                    f"{self.folder}: was started with another {differs[0]} ({differs[1]}, now "
-                    f"{differs[2]}); pass --name to keep both, or --force to start over"
-                )
-            return
-        with parquet.replacing(path) as partial:
-            partial.write_text(json.dumps(ours, indent=1, sort_keys=True) + "\n")
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as caught:
-            raise OutputError(f"{self.folder}: cannot be written ({caught.strerror})") from caught
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as caught:
-            os.close(handle)
-            raise ProbeFolderError(f"{self.folder}: another probe is at work here") from caught
-        try:
-            yield
-        finally:
-            os.close(handle)  # the lock goes with it, as it does with a killed process
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    """What one call of `run` works with."""
+
+    engine: Engine
+    verifiers: Mapping[str, Verifier]
+    renderer: Renderer
+    rendered: Mapping[str, RenderedPrompt]
 
 
 def folder_name(model: str) -> str:
@@ -362,28 +358,3 @@ def _is_done(held: Mapping[Key, Outcome], key: Key) -> bool:
 def _storable(text: str) -> str:
     """Valid Unicode: a lone surrogate would be refused by every file format."""
     return text.encode("utf-8", "replace").decode() if not text.isascii() else text
-
-
-def _merged(notes: Mapping[str, object], definition: dict[str, object]) -> dict[str, object]:
-    """Both accounts in one; where both describe a thing, the definition's words win."""
-    out = dict(notes)
-    for key, value in definition.items():
-        noted = out.get(key)
-        both = isinstance(noted, dict) and isinstance(value, dict)
-        out[key] = {**noted, **value} if both else value  # type: ignore[dict-item]
-    return out
-
-
-def _first_difference(theirs: Any, ours: Any, name: str = "") -> tuple[str, str, str] | None:
-    if isinstance(theirs, dict) and isinstance(ours, dict):
-        for key in sorted(set(theirs) | set(ours)):
-            found = _first_difference(theirs.get(key), ours.get(key), f"{name}.{key}".strip("."))
-            if found:
-                return found
-        return None
-    return None if theirs == ours else (name, _brief(theirs), _brief(ours))
-
-
-def _brief(value: object) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "…"

@@ -17,6 +17,9 @@ class CharRenderer:
     def render(self, prompt: object) -> RenderedPrompt:
         return RenderedPrompt(tuple(ord(ch) % 1000 for ch in str(prompt)) or (1,), False)
 
+    def think_tokens(self, tokens: object, opened: bool) -> None:
+        return None
+
 
 class RateEngine:
     """Answers `\\boxed{right}` at a prompt's rate, each sample from its own stream."""

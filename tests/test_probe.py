@@ -155,6 +155,32 @@ def test_two_probes_never_work_in_one_folder(tmp_path):
     assert len(read_outcomes(tmp_path / "outcomes.parquet")) == PROMPTS * SAMPLES
 
 
+def test_starting_over_empties_the_folder_but_never_under_another_probe(tmp_path):
+    run(tmp_path, "plain")
+    probe(tmp_path).start_over()
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+    slow = threading.Thread(target=run, args=(tmp_path, "plain", 0.003))
+    slow.start()
+    while not (tmp_path / "shards").exists():
+        time.sleep(0.005)
+    with pytest.raises(ProbeFolderError, match="another probe is at work"):
+        probe(tmp_path).start_over()
+    slow.join()
+    assert len(read_outcomes(tmp_path / "outcomes.parquet")) == PROMPTS * SAMPLES
+
+
+def test_a_kill_between_compaction_and_clean_up_is_mended(tmp_path):
+    run(tmp_path, "plain")
+    whole = (tmp_path / "outcomes.parquet").read_bytes()
+    log = OutcomeLog(tmp_path / "shards")
+    log.append(next(iter(read_outcomes(tmp_path / "outcomes.parquet").rows())))
+    log.close()
+    assert probe(tmp_path).finished() is None
+    assert run(tmp_path, "plain").n_generated == 0
+    assert (tmp_path / "outcomes.parquet").read_bytes() == whole
+    assert not (tmp_path / "shards").exists()
+
+
 def test_a_damaged_shard_or_definition_is_named(tmp_path):
     def stop(row: object) -> None:
         raise KeyboardInterrupt

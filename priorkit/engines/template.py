@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from priorkit.engines.thinking import ThinkingTokens, opens_thinking
 from priorkit.errors import SettingError
 
 DEFAULT_INSTRUCTION = r"Reason step by step and put the final answer in \boxed{}."
@@ -21,10 +22,17 @@ Prompt = str | Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """Token ids of a prompt, and whether some of its text had to go."""
+    """Token ids of a prompt, and what became of it.
+
+    Attributes:
+        tokens: what the model reads.
+        truncated: some of the user's text had to go.
+        opens_thinking: the template ends with `<think>`, so the response begins inside it.
+    """
 
     tokens: tuple[int, ...]
     truncated: bool
+    opens_thinking: bool = False
 
 
 class PromptRenderer:
@@ -60,6 +68,7 @@ class PromptRenderer:
                 "use --template plain"
             )
         self.mode = "plain" if mode == "plain" or self._template is None else "chat"
+        self._thinking = ThinkingTokens(tokenizer)
         self.instruction = instruction
         self.max_prompt_tokens = max_prompt_tokens
 
@@ -84,9 +93,14 @@ class PromptRenderer:
         """
         messages = _messages(prompt)
         tokens = self._tokens(messages)
+        opened = self.mode == "chat" and opens_thinking(self._text(messages))
         if len(tokens) <= self.max_prompt_tokens:
-            return RenderedPrompt(tokens, truncated=False)
-        return RenderedPrompt(self._shortened(messages, len(tokens)), truncated=True)
+            return RenderedPrompt(tokens, truncated=False, opens_thinking=opened)
+        return RenderedPrompt(self._shortened(messages, len(tokens)), True, opened)
+
+    def think_tokens(self, tokens: Sequence[int], opened: bool) -> int | None:
+        """Tokens a response spent inside its thinking block; None where it has none."""
+        return self._thinking.count(tokens, opened)
 
     def _shortened(self, messages: list[dict[str, str]], length: int) -> tuple[int, ...]:
         # Joining text to a template can merge or split tokens, so the cut is measured again.

@@ -1,0 +1,95 @@
+"""A folder that one job works in: what the job is, and that nobody else is at it.
+
+A long job's folder holds its definition in a JSON file, written once; a rerun goes on only when its
+own definition is the same. A lock keeps two processes apart and goes with a killed one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from priorkit import parquet
+from priorkit.errors import OutputError, ProbeFolderError
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Have the folder to oneself, making it where it is not there.
+
+    Raises:
+        ProbeFolderError: another process has it.
+        OutputError: it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as caught:
+        raise OutputError(f"{folder}: cannot be written ({caught.strerror})") from caught
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as caught:
+        os.close(handle)
+        raise ProbeFolderError(f"{folder}: another probe is at work here") from caught
+    try:
+        yield
+    finally:
+        os.close(handle)  # the lock goes with it
+
+
+def claim(path: Path, definition: Mapping[str, object], remedy: str) -> None:
+    """Write a job's definition on first use; refuse a folder that holds another one.
+
+    Args:
+        path: the JSON file.
+        definition: what must be equal for the job to go on.
+        remedy: what to do about a difference, for the error.
+
+    Raises:
+        ProbeFolderError: another definition, named by its first difference, or a damaged file.
+    """
+    ours = json.loads(json.dumps(definition))
+    if not path.exists():
+        with parquet.replacing(path) as partial:
+            partial.write_text(json.dumps(ours, indent=1, sort_keys=True) + "\n")
+        return
+    try:
+        theirs = json.loads(path.read_text())
+    except (ValueError, OSError, RecursionError) as caught:
+        raise ProbeFolderError(f"{path}: cannot be read ({caught}); {remedy}") from caught
+    differs = _first_difference(theirs, ours)
+    if differs:
+        name, before, now = differs
+        raise ProbeFolderError(
+            f"{path.parent}: was started with another {name} ({before}, now {now}); {remedy}"
+        )
+
+
+def merged(notes: Mapping[str, object], definition: Mapping[str, object]) -> dict[str, object]:
+    """Both accounts in one; where both describe a thing, the definition's words win."""
+    out = dict(notes)
+    for key, value in definition.items():
+        noted = out.get(key)
+        both = isinstance(noted, dict) and isinstance(value, dict)
+        out[key] = {**noted, **value} if both else value  # type: ignore[dict-item]
+    return out
+
+
+def _first_difference(theirs: Any, ours: Any, name: str = "") -> tuple[str, str, str] | None:
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in sorted(set(theirs) | set(ours)):
+            found = _first_difference(theirs.get(key), ours.get(key), f"{name}.{key}".strip("."))
+            if found:
+                return found
+        return None
+    return None if theirs == ours else (name or "definition", _brief(theirs), _brief(ours))
+
+
+def _brief(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else text[:57] + "…"
