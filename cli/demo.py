@@ -83,7 +83,7 @@ def story(done: FinishedProbe, pool: Pool, prior: BetaPrior, paths: list[Path]) 
     from priorkit.rank import first_choices
 
     best = first_choices(prior, 10)
-    rate = prior.mean if prior.rate is None else prior.rate
+    rate = prior.measured
     extreme = int(((rate == 0) | (rate == 1)).sum())
     outcomes = done.result.outcomes
     truncated = int((outcomes.status == "truncated").sum())

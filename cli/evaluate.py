@@ -54,26 +54,29 @@ def evaluate(
     """
     import numpy as np
 
-    from priorkit.evaluate import evaluate_prior, group_means
+    from priorkit.evaluate import evaluate_prior, group_means, known_to_all
     from priorkit.prior import read_prior
     from priorkit.rates import RateColumns, read_rates
 
     measured = read_rates(
         reference, RateColumns(id_column, rate_column, successes_column, trials_column)
     )
+    held = {str(path): read_prior(path) for path in priors}
+    shared = known_to_all(measured, held.values())
     judged = {
-        str(path): evaluate_prior(
-            read_prior(path),
-            measured,
+        path: evaluate_prior(
+            prior,
+            shared,
             np.random.Generator(np.random.PCG64(seed)),
             group_size,
             bootstrap,
         )
-        for path in priors
+        for path, prior in held.items()
     }
     groups = group_means(measured, by) if by is not None else []
     result: dict[str, Any] = {
         "reference": str(reference),
+        "prompts": len(shared),
         "priors": {path: asdict(calibration) for path, calibration in judged.items()},
         "by": [{"value": value, "prompts": n, "mean_rate": mean} for value, n, mean in groups],
     }
@@ -86,19 +89,21 @@ def evaluate(
 
 def side_by_side(judged: dict[str, Calibration], reference: Path) -> str:
     """One row a prior."""
-    first = next(iter(judged.values()))
     header = ["prior", *(title for _, title in FIGURES)]
     rows = [
         [shown_path(path), *(_shown(getattr(calibration, name)) for name, _ in FIGURES)]
         for path, calibration in judged.items()
     ]
+    first = next(iter(judged.values()))
     told = [
-        f"{shown_path(path)}: {c.n} prompts, {c.n_band} in the band, {c.n_floor_in_band} of them "
-        "at 0 or 1 in the prior's source"
+        f"{shown_path(path)}: {c.n_floor_in_band} prompts of the band were never or always solved "
+        "in its source"
         for path, c in judged.items()
     ]
-    alone = len(judged) == 1
-    head = f"against {shown_path(reference)}" + (f", {first.n} prompts" if alone else "")
+    head = (
+        f"against {shown_path(reference)}: {first.n} prompts that all know, {first.n_band} of them "
+        "in the learnable band"
+    )
     return "\n".join([head, table(header, rows), *told])
 
 

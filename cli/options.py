@@ -19,6 +19,10 @@ PoolSource = Annotated[
         "Default: the bundled pool.",
     ),
 ]
+PoolToFit = Annotated[
+    str | None,
+    typer.Option("--pool", metavar="FILE|ORG/NAME", help="Prompt pool the prior is about."),
+]
 GroupSize = Annotated[int, typer.Option("--group-size", "-G", help="Rollouts in a group.")]
 Kappa = Annotated[float, typer.Option("--kappa", help="Weight of a rate, in pseudo-rollouts.")]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="Added to both pseudo-counts.")]
@@ -27,7 +31,7 @@ MissingRule = Annotated[
     typer.Option(
         "--missing",
         metavar="refuse|mean|beta11",
-        help="What a prompt without a measured rate gets.",
+        help="What a prompt that has no rate gets: the mean rate, or Beta(1, 1).",
     ),
 ]
 IdColumn = Annotated[str | None, typer.Option("--id-column", help="Column of the prompt ids.")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import options
-from .output import emit, one_line, rate_histogram, shown_path, table
+from .output import emit, one_line, rate_histogram, shown_path, table, warn
 
 if TYPE_CHECKING:
     from priorkit.beta import BetaPrior
@@ -23,9 +23,10 @@ DEFAULT = Path("priors.parquet")
 @app.command("show")
 def show(
     path: PriorFile = DEFAULT,
-    pool: options.PoolSource = None,
+    pool: options.PoolToFit = None,
     top: Annotated[int, typer.Option(help="How many of the best prompts to list.")] = 10,
     group_size: options.GroupSize = 8,
+    missing: options.MissingRule = "refuse",
     as_json: options.AsJson = False,
 ) -> None:
     """Summarise a prior: its origin, its rates, and what a selector would take first.
@@ -40,7 +41,7 @@ def show(
     texts = None
     if pool is not None:
         held = read_pool(pool)
-        prior, texts = fit_to_pool(prior, held).prior, held.prompt
+        prior, texts = fit_to_pool(prior, held, missing).prior, held.prompt  # type: ignore[arg-type]
     best = first_choices(prior, min(max(top, 0), len(prior)), group_size)
     summary = {"file": str(path), **describe(prior), "top": best}
     emit(summary, "\n".join([origin(path, prior), choices(best, texts, prior)]), as_json)
@@ -48,10 +49,11 @@ def show(
 
 def describe(prior: BetaPrior) -> dict[str, Any]:
     """A prior in figures."""
-    rate = prior.mean if prior.rate is None else prior.rate
+    rate = prior.measured
     return {
         "kind": prior.kind,
         "prompts": len(prior),
+        "without_rate": len(prior) - len(rate),
         "mean_rate": float(rate.mean()),
         "never_solved": int((rate == 0).sum()),
         "always_solved": int((rate == 1).sum()),
@@ -62,25 +64,30 @@ def describe(prior: BetaPrior) -> dict[str, Any]:
 def origin(path: Path, prior: BetaPrior) -> str:
     """Where a prior comes from, and its rates, for people."""
     facts = describe(prior)
-    told = [
-        f"{name:<9} {one_line(value, 100)}"
-        for name, value in sorted(prior.provenance.items())
-        if not isinstance(value, dict)
-    ]
-    told += [
-        f"{name:<9} " + ", ".join(f"{k} {one_line(v, 40)}" for k, v in sorted(value.items()))
-        for name, value in sorted(prior.provenance.items())
-        if isinstance(value, dict)
-    ]
+    account = sorted(prior.provenance.items())
+    unknown = [name for name, value in account if value == "unknown"]
+    told = [(name, one_line(_flat(value), 120)) for name, value in account if name not in unknown]
+    width = max([len(name) for name, _ in told] + [7])
+    filled = f", {facts['without_rate']} of them without" if facts["without_rate"] else ""
     return "\n".join(
         [
             f"{shown_path(path)}: {facts['kind']} prior of {facts['prompts']} prompts, mean rate "
-            f"{facts['mean_rate']:.3f}",
-            *told,
+            f"{facts['mean_rate']:.3f}{filled}",
+            *(f"  {name:<{width}}  {value}" for name, value in told),
+            *([f"  {'unknown':<{width}}  {', '.join(unknown)}"] if unknown else []),
             "solve rate, prompts",
-            rate_histogram(prior.mean if prior.rate is None else prior.rate),
+            rate_histogram(prior.measured),
         ]
     )
+
+
+def _flat(value: Any) -> str:
+    """A provenance value without its brackets."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_flat(one)}" for key, one in sorted(value.items()))
+    if isinstance(value, list):
+        return "; ".join(map(_flat, value))
+    return str(value)
 
 
 def choices(best: list[Choice], texts: Any, prior: BetaPrior) -> str:
@@ -89,10 +96,15 @@ def choices(best: list[Choice], texts: Any, prior: BetaPrior) -> str:
         return ""
     rows = []
     for one in best:
-        counts = "" if one["trials"] is None else f"{one['successes']}/{one['trials']}"
-        label = one_line(one["prompt_id"] if texts is None else texts[one["row"]], 64)
+        label = one["prompt_id"] if texts is None else last_words(texts[one["row"]])
         rows.append(
-            [label, counts, f"{one['alpha']:.3f}", f"{one['beta']:.3f}", f"{one['score']:.3f}"]
+            [
+                one_line(label, 64),
+                _solved(one, prior),
+                f"{one['alpha']:.3f}",
+                f"{one['beta']:.3f}",
+                f"{one['score']:.3f}",
+            ]
         )
     header = ["taken first", "solved", "alpha", "beta", "E[U]"]
     ties = sum(one["score"] == best[-1]["score"] for one in best)
@@ -100,10 +112,24 @@ def choices(best: list[Choice], texts: Any, prior: BetaPrior) -> str:
     return table(header, rows) + told
 
 
+def _solved(one: Choice, prior: BetaPrior) -> str:
+    if one["successes"] is not None and one["trials"]:
+        return f"{one['successes']}/{one['trials']}"
+    rate = None if prior.rate is None else float(prior.rate[one["row"]])
+    return "" if rate is None or rate != rate else f"{rate:.3f}"
+
+
+def last_words(prompt: Any) -> str:
+    """What a prompt asks: its text, or the last message of its user."""
+    if isinstance(prompt, str):
+        return prompt
+    return str([message["content"] for message in prompt if message["role"] == "user"][-1:] or "")
+
+
 @app.command("check")
 def check(
     path: PriorFile = DEFAULT,
-    pool: options.PoolSource = None,
+    pool: options.PoolToFit = None,
     missing: options.MissingRule = "refuse",
     as_json: options.AsJson = False,
 ) -> None:
@@ -123,6 +149,8 @@ def check(
         held = read_pool(pool)
         fitted = fit_to_pool(prior, held, missing)  # type: ignore[arg-type]
         compared = "text, answer and verifier" if fitted.hashes_known else "ids only"
+        if fitted.hashes_known and prior.kind == "import" and "matched_by" in prior.provenance:
+            compared += f" since its import, by {prior.provenance['matched_by']}"
         verdict |= {
             "serves": str(pool),
             "missing": fitted.n_missing,
@@ -139,14 +167,19 @@ def check(
 @app.command("import")
 def import_(
     source: Annotated[Path, typer.Argument(help="Rates: .parquet, .csv, .jsonl or a .json map.")],
-    pool: options.PoolSource = None,
+    pool: options.PoolToFit = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Prior file to write.")] = DEFAULT,
     id_column: options.IdColumn = None,
     rate_column: options.RateColumn = None,
     successes_column: options.SuccessesColumn = None,
     trials_column: options.TrialsColumn = None,
     anchor: Annotated[str | None, typer.Option(help="The model that was measured.")] = None,
-    kappa: options.Kappa = 4.0,
+    kappa: Annotated[
+        float | None,
+        typer.Option(
+            help="Weight of a rate, in pseudo-rollouts. Default: the table's own beliefs, else 4."
+        ),
+    ] = None,
     epsilon: options.Epsilon = 1e-3,
     missing: options.MissingRule = "refuse",
     force: options.Force = False,
@@ -170,6 +203,14 @@ def import_(
     prior = import_prior(rates, source, held, anchor, kappa, epsilon, missing)  # type: ignore[arg-type]
     write_prior(out, prior, force=force)
     facts = describe(prior)
+    known = set() if held is None else set(prior.prompt_id)
+    foreign = 0 if held is None else sum(key not in known for key in rates.prompt_id)
+    if foreign:
+        warn(f"{foreign} of {len(rates)} rates are of prompts that the pool does not have")
+    if rates.n_blank:
+        warn(f"{rates.n_blank} rows have no rate and were left out")
+    if facts["without_rate"]:
+        warn(f"{facts['without_rate']} prompts have no rate and got the rule --missing {missing}")
     emit(
         {"file": str(out), **facts},
         f"{shown_path(out)}: {len(prior)} prompts, mean rate {facts['mean_rate']:.3f}, "
@@ -183,8 +224,13 @@ def export(
     path: PriorFile = DEFAULT,
     out: options.OutFile = None,
     fmt: Annotated[
-        str, typer.Option("--format", metavar="csv|jsonl|json", help="json: a map id → rate.")
-    ] = "csv",
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="csv|jsonl|json",
+            help="json: a map id → rate. Default: the ending of --out, else csv.",
+        ),
+    ] = None,
     force: options.Force = False,
 ) -> None:
     """Write a prior in another format, to a file or to stdout.
@@ -194,7 +240,8 @@ def export(
     from priorkit.parquet import replacing
     from priorkit.prior import export_text, read_prior
 
-    text = export_text(read_prior(path), fmt)
+    ending = "csv" if out is None else out.suffix.lstrip(".").lower()
+    text = export_text(read_prior(path), ending if fmt is None else fmt)
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -160,9 +160,17 @@ def _generate(probe: Probe, engine: Any, verifiers: Any, renderer: Any) -> Probe
 
     held, total = probe.held(), len(probe.pool) * probe.settings.samples
     if held:
-        note(f"{shown_path(probe.folder)}: going on after {held} of {total} samples")
+        note(f"{shown_path(probe.folder)}: going on after {len(held)} of {total} samples")
     with probe_progress(total, held, probe.settings.samples) as progress:
-        return probe.run(engine, verifiers, renderer, on_sample=progress)
+        try:
+            return probe.run(engine, verifiers, renderer, on_sample=progress)
+        except KeyboardInterrupt:
+            kept = len(held) + progress.new
+            note(
+                f"stopped: {kept} of {total} samples are kept in {shown_path(probe.folder)}; run "
+                "the same command again to go on"
+            )
+            raise typer.Exit(130) from None
 
 
 def write_results(done: FinishedProbe, kappa: float, epsilon: float, missing: Any) -> BetaPrior:
@@ -175,7 +183,12 @@ def write_results(done: FinishedProbe, kappa: float, epsilon: float, missing: An
     if result.n_truncated_prompts:
         warn(f"{result.n_truncated_prompts} prompts were too long and lost the left of their text")
     prior, filled = anchor_prior(
-        result.counts, done.probe.pool, result.outcomes.provenance, kappa, epsilon, missing
+        result.counts,
+        done.probe.pool,
+        {**result.outcomes.provenance, "k": done.probe.settings.samples},
+        kappa,
+        epsilon,
+        missing,
     )
     if filled:
         warn(f"{filled} prompts have no verdict and got the rule --missing {missing}")
@@ -183,32 +196,39 @@ def write_results(done: FinishedProbe, kappa: float, epsilon: float, missing: An
     return prior
 
 
-def publish(source: Path, target: Path, prior: BetaPrior) -> bool:
+def publish(source: Path, target: Path, prior: BetaPrior) -> Path | None:
     """Copy the prior to where `train` looks, unless something else stands there."""
     from priorkit.prior import publish_prior
 
     if publish_prior(source, target, prior):
-        return True
+        return target
     warn(
         f"{shown_path(target)} is not an anchor prior of this pool and was left alone; "
-        f"the new prior is {shown_path(source)}"
+        f"the new prior is {shown_path(source)} (pass --out to put a copy elsewhere)"
     )
-    return False
+    return None
 
 
-def report(done: FinishedProbe, prior: BetaPrior, published: bool, as_json: bool) -> None:
+def report(done: FinishedProbe, prior: BetaPrior, published: Path | None, as_json: bool) -> None:
     """Print what a probe found and where it is."""
     from priorkit.beta import expected_learnability
 
     outcomes, counts = done.result.outcomes, done.result.counts
-    n = int(counts.trials.sum())
-    statuses = {str(s): int((outcomes.status == s).sum()) for s in sorted(set(outcomes.status))}
+    n, k = int(counts.trials.sum()), done.probe.settings.samples
+    used = outcomes.sample < k
+    status = outcomes.status[used]
+    statuses = {str(one): int((status == one).sum()) for one in sorted(set(status))}
+    if counts.n_truncated.sum() > n / 5:
+        warn(
+            f"{counts.n_truncated.sum()} of {n} samples reached the length limit without an "
+            "answer; a larger --max-new-tokens may help"
+        )
     score = expected_learnability(prior.alpha, prior.beta, 8)
     summary = {
         "anchor": done.probe.model,
         "pool": done.probe.pool.fingerprint,
         "prompts": len(prior),
-        "samples": len(outcomes),
+        "samples": int(used.sum()),
         "generated": done.result.n_generated,
         "rate": float(counts.successes.sum() / max(n, 1)),
         "statuses": statuses,
@@ -216,19 +236,20 @@ def report(done: FinishedProbe, prior: BetaPrior, published: bool, as_json: bool
         "truncated_prompts": done.result.n_truncated_prompts,
         "outcomes": str(done.probe.outcomes_path),
         "prior": str(done.prior_path),
-        "published": published,
+        "published": None if published is None else str(published),
     }
     told = ", ".join(f"{count} {status}" for status, count in statuses.items())
     text = "\n".join(
         [
-            f"{done.probe.model} on {len(prior)} prompts, {done.probe.settings.samples} samples "
-            f"each: mean solve rate {summary['rate']:.3f}",
+            f"{done.probe.model} on {len(prior)} prompts, {k} sample{'s' * (k > 1)} each: "
+            f"mean solve rate {summary['rate']:.3f}",
             f"  {told}",
             "solve rate, prompts",
-            rate_histogram(prior.mean if prior.rate is None else prior.rate),
+            rate_histogram(prior.measured),
             f"expected learnability above 0.5 at G = 8: {int((score > 0.5).sum())} prompts",
             f"outcomes  {shown_path(done.probe.outcomes_path)}",
-            f"prior     {shown_path(done.prior_path)}",
+            f"prior     {shown_path(done.prior_path)}"
+            + (f", copied to {shown_path(published)}" if published else ""),
         ]
     )
     emit(summary, text, as_json)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from priorkit.beta import BetaPrior, expected_learnability, learnability
     from priorkit.outcomes import read_outcomes
     from priorkit.pool import read_pool
-    from priorkit.prior import read_prior, write_prior
+    from priorkit.prior import fit_to_pool, read_prior, write_prior
     from priorkit.selectors import make_selector
 
 __version__ = "0.1.0.dev0"
@@ -20,6 +20,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "BetaPrior": "beta",
     "expected_learnability": "beta",
+    "fit_to_pool": "prior",
     "learnability": "beta",
     "make_selector": "selectors",
     "read_outcomes": "outcomes",
@@ -32,6 +33,7 @@ __all__ = [
     "BetaPrior",
     "__version__",
     "expected_learnability",
+    "fit_to_pool",
     "learnability",
     "make_selector",
     "read_outcomes",

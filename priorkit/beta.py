@@ -113,7 +113,7 @@ class BetaPrior:
         alpha: `[P]` pseudo-count of solves, above zero.
         beta: `[P]` pseudo-count of failures, above zero.
         row_hash: `[P]` hash of the pool row each belief is about; None when not known.
-        rate: `[P]` the measured solve rate φ̂; None when not known.
+        rate: `[P]` the measured solve rate φ̂, NaN for a prompt without; None when not known.
         successes: `[P]` correct samples behind the rate; None when not known.
         trials: `[P]` samples with a verdict behind the rate; None when not known.
         n_truncated: `[P]` of the trials, how many stopped at the length limit.
@@ -222,6 +222,11 @@ class BetaPrior:
     def mean(self) -> FloatArray:
         """`[P]` expected solve rate α/(α+β)."""
         return self.alpha / (self.alpha + self.beta)
+
+    @property
+    def measured(self) -> FloatArray:
+        """The measured rates, without prompts that have none; the means where nothing is known."""
+        return self.mean if self.rate is None else self.rate[~np.isnan(self.rate)]
 
     def updated(self, successes: npt.ArrayLike, failures: npt.ArrayLike) -> BetaPrior:
         """The belief after counting more rollouts; this one is left as it was."""

@@ -7,7 +7,7 @@ not printed there: ours is expected learnability, the score the selector uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,9 +93,10 @@ def evaluate_prior(
     rows = prior.rows_of(reference.prompt_id)
     shared = np.flatnonzero(rows >= 0)
     if not shared.size:
+        begins = reference.prompt_id[0] if len(reference) else "nothing"
         raise MismatchError(
-            f"the prior and the reference have no prompt in common (the prior begins with "
-            f"{prior.prompt_id[0]!r}, the reference with {reference.prompt_id[0]!r})"
+            f"the priors and the reference have no prompt in common (this prior begins with "
+            f"{prior.prompt_id[0]!r}, the reference with {begins!r}); ids must agree"
         )
     belief = prior.take(rows[shared])
     expected, measured = belief.mean, reference.rate[shared]
@@ -114,6 +115,23 @@ def evaluate_prior(
             name: Figure(float(values[i]), *intervals[i])
             for i, name in enumerate(("spearman", "spearman_band", "auc_band", "mae", "brier"))
         },
+    )
+
+
+def known_to_all(reference: Rates, priors: Iterable[BetaPrior]) -> Rates:
+    """The reference's prompts that every prior knows, so that priors are compared on the same."""
+    known = np.ones(len(reference), dtype=bool)
+    for prior in priors:
+        known &= prior.rows_of(reference.prompt_id) >= 0
+    if known.all():
+        return reference
+    rows = np.flatnonzero(known)
+    return Rates(
+        reference.prompt_id[rows],
+        reference.rate[rows],
+        None if reference.successes is None else reference.successes[rows],
+        None if reference.trials is None else reference.trials[rows],
+        {name: [values[row] for row in rows] for name, values in reference.table.items()},
     )
 
 

@@ -65,6 +65,8 @@ def claim(path: Path, definition: Mapping[str, object], remedy: str) -> None:
     differs = _first_difference(theirs, ours)
     if differs:
         name, before, now = differs
+        if name == "pool.order_hash":
+            name = "naming or order of the same prompts"
         raise ProbeFolderError(
             f"{path.parent}: was started with another {name} ({before}, now {now}); {remedy}"
         )

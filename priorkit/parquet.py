@@ -133,7 +133,10 @@ def open_parquet(path: str | Path, error: type[FileError]) -> pq.ParquetFile:
         found = "an empty file" if not start else f"{start[:16]!r} at its start"
         if start[:4] == b"PAR1":
             found = "a Parquet file cut short or damaged"
-        raise error(f"{path}: not a readable Parquet file, found {found}") from caught
+        raise error(
+            f"{path}: not a readable Parquet file, found {found}; name the right file, or write "
+            "it again"
+        ) from caught
 
 
 def footer_of(path: str | Path, error: type[FileError]) -> dict[str, Any] | None:

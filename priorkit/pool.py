@@ -76,6 +76,10 @@ class Pool:
         """Identity of the ids and their order: 64 hexadecimal digits."""
         return hashlib.sha256("\n".join(self.prompt_id).encode()).hexdigest()
 
+    def identity(self) -> dict[str, object]:
+        """What a file records of its pool."""
+        return {"fingerprint": self.fingerprint, "order_hash": self.order_hash}
+
     def take(self, rows: npt.NDArray[Any]) -> Pool:
         """Those rows, in that order."""
         fields = (
@@ -266,7 +270,7 @@ def _column(
     wanted = repr(given) if given else " or ".join(map(repr, known))
     raise PoolFileError(
         f"{source}: no column {wanted} for the {name} (found: {', '.join(found)[:300]}); "
-        f"name it with --{name.replace('prompt_id', 'id')}-column"
+        f"`priorkit pool make {source} --{name.replace('prompt_id', 'id')}-column NAME` reads it"
     )
 
 

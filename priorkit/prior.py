@@ -65,6 +65,8 @@ def write_prior(path: str | Path, prior: BetaPrior, *, force: bool = False) -> P
     columns: dict[str, Any] = {}
     for column in schema.PRIOR.columns:
         values = getattr(prior, column.name)
+        if values is not None and column.name == "rate":
+            values = pa.array(values, from_pandas=True)  # NaN in memory is null in the file
         columns[column.name] = nothing if values is None else values
     provenance = {name: prior.provenance.get(name, UNKNOWN) for name in PRIOR_PROVENANCE}
     return parquet.write(
@@ -188,8 +190,9 @@ def fit_to_pool(
         _refuse_edited(prior.row_hash, rows, pool)
     if not found.any():
         raise MismatchError(
-            f"this prior is of another pool: none of the pool's {len(pool)} prompts is in it "
-            f"(it begins with {prior.prompt_id[0]!r}, the pool with {pool.prompt_id[0]!r})"
+            f"this prior is of another pool: none of the pool's {len(pool)} prompts is in it (it "
+            f"begins with {prior.prompt_id[0]!r}, the pool with {pool.prompt_id[0]!r}); probe this "
+            "pool, or use the one the prior was made of"
         )
     if not found.all() and missing == "refuse":
         row = int(np.argmin(found))
@@ -213,7 +216,7 @@ def import_prior(
     source: str | Path,
     pool: Pool | None = None,
     anchor: str | None = None,
-    kappa: float = KAPPA,
+    kappa: float | None = None,
     epsilon: float = EPSILON,
     missing: Missing = "refuse",
 ) -> BetaPrior:
@@ -222,39 +225,63 @@ def import_prior(
     Args:
         rates: from `priorkit.rates.read_rates`.
         source: where they were found, for the provenance.
-        pool: put in its order, and carry its row hashes.
+        pool: put in its order, and carry its row hashes from now on.
         anchor: the model that was measured, where known.
-        kappa: weight of a rate in pseudo-rollouts.
+        kappa: weight of a rate in pseudo-rollouts; None takes the table's own alpha and beta
+            where it has them, else 4.
         epsilon: added to both pseudo-counts.
         missing: what a pool prompt without a rate gets.
+
+    Raises:
+        MismatchError: the table's row hashes, or its ids, are not the pool's.
     """
+    strength = KAPPA if kappa is None else kappa
     provenance: dict[str, object] = {
         "anchor": UNKNOWN if anchor is None else {"name": anchor, "revision": UNKNOWN},
         "parents": [{"file": Path(source).name}],
-        "kappa": kappa,
-        "epsilon": epsilon,
+        "matched_by": rates.matched_by,
     }
-    if pool is not None:
-        provenance["pool"] = {"fingerprint": pool.fingerprint, "order_hash": pool.order_hash}
-    if rates.successes is not None and rates.trials is not None:
-        prior = BetaPrior.from_counts(
-            rates.prompt_id, rates.successes, rates.trials, kappa, epsilon, provenance=provenance
-        )
-    else:
-        prior = BetaPrior.from_rates(
-            rates.prompt_id, rates.rate, rates.trials, kappa, epsilon, provenance=provenance
-        )
+    prior = _from_rates(rates, strength, epsilon, own_beliefs=kappa is None)
+    provenance |= prior.provenance
     if pool is None:
-        return prior
-    return replace(fit_to_pool(prior, pool, missing, kappa, epsilon).prior, row_hash=pool.row_hash)
+        return replace(prior, provenance=provenance)
+    fitted = fit_to_pool(prior, pool, missing, strength, epsilon)
+    provenance["pool"] = pool.identity()
+    if fitted.n_missing:
+        provenance |= {"missing": missing, "n_filled": fitted.n_missing}
+    return replace(fitted.prior, row_hash=pool.row_hash, provenance=provenance)
+
+
+def _from_rates(rates: Rates, kappa: float, epsilon: float, own_beliefs: bool) -> BetaPrior:
+    ids, hashes = rates.prompt_id, rates.row_hash
+    if rates.beliefs is not None and own_beliefs:
+        return BetaPrior(
+            ids,
+            *rates.beliefs,
+            row_hash=hashes,
+            rate=rates.rate,
+            successes=rates.successes,
+            trials=rates.trials,
+        )
+    more: dict[str, Any] = {
+        "row_hash": hashes,
+        "provenance": {"kappa": kappa, "epsilon": epsilon},
+    }
+    if rates.successes is not None and rates.trials is not None:
+        return BetaPrior.from_counts(ids, rates.successes, rates.trials, kappa, epsilon, **more)
+    return BetaPrior.from_rates(ids, rates.rate, rates.trials, kappa, epsilon, **more)
 
 
 def export_text(prior: BetaPrior, fmt: str) -> str:
     """A prior as CSV, JSON lines, or a JSON map from id to rate."""
     names = [c.name for c in schema.PRIOR.columns if getattr(prior, c.name) is not None]
-    rows = zip(*(getattr(prior, name).tolist() for name in names), strict=True)
+    rows = [
+        [None if value != value else value for value in row]  # NaN: not measured
+        for row in zip(*(getattr(prior, name).tolist() for name in names), strict=True)
+    ]
     if fmt == "json":
         rate = prior.mean if prior.rate is None else prior.rate
+        rate = np.where(np.isnan(rate), prior.mean, rate)
         return json.dumps(dict(zip(prior.prompt_id, rate.tolist(), strict=True))) + "\n"
     if fmt == "jsonl":
         return "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)

@@ -131,7 +131,7 @@ class Probe:
         sampling = self.settings.sampling
         return {
             **self.binding,
-            "pool": {"fingerprint": self.pool.fingerprint, "order_hash": self.pool.order_hash},
+            "pool": self.pool.identity(),
             "sampling": {
                 "temperature": sampling.temperature,
                 "top_p": sampling.top_p,
@@ -209,12 +209,12 @@ class Probe:
                 elif entry.name != ".lock":
                     entry.unlink()
 
-    def held(self) -> int:
+    def held(self) -> list[Outcome]:
         """Finished samples in the folder that this probe would keep."""
         if not (self.folder / "probe.json").is_file():
-            return 0
+            return []
         rows = self._held(OutcomeLog(self.folder / "shards"))
-        return sum(key in rows and rows[key].status != "engine_error" for key in self._wanted())
+        return [rows[key] for key in self._wanted() if _is_done(rows, key)]
 
     def _wanted(self) -> list[Key]:
         return [(key, s) for key in self.pool.prompt_id for s in range(self.settings.samples)]

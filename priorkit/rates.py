@@ -33,6 +33,10 @@ class Rates:
         rate: `[P]` in [0, 1].
         successes: `[P]` counts behind the rate; None when not known.
         trials: `[P]` samples behind the rate; None when not known.
+        beliefs: `[P]` alpha and beta, where the table holds a prior's; None otherwise.
+        row_hash: `[P]` hashes of the pool rows measured, where the table holds them.
+        matched_by: how rows name their prompts: `id`, `text` or `index`.
+        n_blank: rows left out, since they had no rate.
         table: the source's other columns, `[P]` each, for grouping.
     """
 
@@ -41,6 +45,10 @@ class Rates:
     successes: IntArray | None
     trials: IntArray | None
     table: tables.Columns
+    beliefs: tuple[FloatArray, FloatArray] | None = None
+    row_hash: TextArray | None = None
+    matched_by: str = "id"
+    n_blank: int = 0
 
     def __len__(self) -> int:
         return len(self.prompt_id)
@@ -112,32 +120,61 @@ def _from_prior(path: Path) -> Rates:
 def _from_columns(
     path: Path, table: tables.Columns, names: RateColumns, error: type[FileError]
 ) -> Rates:
-    ids = [str(v) for v in _pick(path, table, names.prompt_id, _ID_NAMES, "id", error)]
+    counted = names.successes or (
+        "successes" if names.rate is None and "successes" in table else None
+    )
+    if counted is None:
+        measured = _name(path, table, names.rate, _RATE_NAMES, "rate", error)
+    else:
+        measured = _name(path, table, counted, (), "successes", error)
+    kept = [row for row, value in enumerate(table[measured]) if not _is_blank(value)]
+    n_blank = len(table[measured]) - len(kept)
+    table = {name: [values[row] for row in kept] for name, values in table.items()}
+    id_name = _name(path, table, names.prompt_id, _ID_NAMES, "id", error)
+    ids = [str(value) for value in table[id_name]]
     if len(set(ids)) != len(ids) or not ids:
         raise error(
-            f"{path}: ids must be unique and at least one, found {len(set(ids))} different "
-            f"ids in {len(ids)} rows"
+            f"{path}: ids must be unique and at least one, found {len(set(ids))} different ids in "
+            f"{len(ids)} rows with a {measured}"
         )
     trials = _trials(path, table, names.trials, ids, error)
-    if names.successes or (names.rate is None and "successes" in table and trials is not None):
+    values = _numbers(path, table[measured], measured, ids, error)
+    successes = None
+    if counted is None:
+        bad = ~((values >= 0) & (values <= 1))
+        _refuse(path, bad, measured, "must lie in [0, 1]", values, ids, error)
+        rate = values
+    else:
         if trials is None:
-            raise error(f"{path}: successes without trials; name the column with --trials-column")
-        counted = _numbers(path, table[names.successes or "successes"], "successes", ids, error)
-        _refuse(
-            path,
-            (counted < 0) | (counted > trials) | (counted % 1 != 0),
-            "successes",
-            "must be whole numbers in 0..trials",
-            counted,
-            ids,
-            error,
-        )
-        successes = counted.astype(np.int64)
-        return Rates(as_ids(ids), successes / trials, successes, trials, table)
-    values = _pick(path, table, names.rate, _RATE_NAMES, "rate", error)
-    rate = _numbers(path, values, "rate", ids, error)
-    _refuse(path, ~((rate >= 0) & (rate <= 1)), "rate", "must lie in [0, 1]", rate, ids, error)
-    return Rates(as_ids(ids), rate, None, trials, table)
+            raise error(f"{path}: {measured!r} needs sample counts; pass --trials-column")
+        bad = (values < 0) | (values > trials) | (values % 1 != 0)
+        _refuse(path, bad, measured, "must be whole numbers in 0..trials", values, ids, error)
+        successes = values.astype(np.int64)
+        rate = successes / trials
+    hashes = table.get("row_hash")
+    return Rates(
+        as_ids(ids),
+        rate,
+        successes,
+        trials,
+        table,
+        _beliefs(path, table, ids, error),
+        None if hashes is None or None in hashes else as_ids([str(one) for one in hashes]),
+        n_blank=n_blank,
+    )
+
+
+def _beliefs(
+    path: Path, table: tables.Columns, ids: list[str], error: type[FileError]
+) -> tuple[FloatArray, FloatArray] | None:
+    if not ("alpha" in table and "beta" in table):
+        return None
+    alpha, beta = (_numbers(path, table[name], name, ids, error) for name in ("alpha", "beta"))
+    return alpha, beta
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _trials(
@@ -147,8 +184,8 @@ def _trials(
         return np.full(len(ids), int(name), dtype=np.int64)
     if name is None and "trials" not in table:
         return None
-    held = _pick(path, table, name, ("trials",), "trials", error)
-    values = _numbers(path, held, "trials", ids, error)
+    column = _name(path, table, name, ("trials",), "trials", error)
+    values = _numbers(path, table[column], column, ids, error)
     _refuse(
         path,
         ~((values >= 1) & (values % 1 == 0)),
@@ -175,11 +212,13 @@ def _from_map(
         for key, prompt in zip(pool.prompt_id, pool.prompt, strict=True)
         if isinstance(prompt, str)
     }
+    matched_by = "id"
     if all(key in names for key in keys):
         ids = keys
     elif all(key in texts for key in keys):
-        ids = [texts[key] for key in keys]
+        ids, matched_by = [texts[key] for key in keys], "text"
     elif all(key.isdecimal() and int(key) < len(pool) for key in keys):
+        matched_by = "index"
         ids = [str(pool.prompt_id[int(key)]) for key in keys]
     else:
         odd = next(key for key in keys if key not in names and key not in texts)
@@ -189,20 +228,25 @@ def _from_map(
         )
     rate = _numbers(path, list(document.values()), "score", ids, error)
     _refuse(path, ~((rate >= 0) & (rate <= 1)), "score", "must lie in [0, 1]", rate, ids, error)
-    return Rates(as_ids(ids), rate, None, None, {})
+    return Rates(as_ids(ids), rate, None, None, {}, matched_by=matched_by)
 
 
-def _pick(
-    path: Path, table: tables.Columns, given: str | None, known: Sequence[str], what: str,
+def _name(
+    path: Path,
+    table: tables.Columns,
+    given: str | None,
+    known: Sequence[str],
+    what: str,
     error: type[FileError],
-) -> list[Any]:  # fmt: skip
+) -> str:
     for name in [given] if given else known:
         if name in table:
-            return table[name]
+            return name
     wanted = repr(given) if given else " or ".join(map(repr, known))
+    more = " (or counts with --successes-column and --trials-column)" if what == "rate" else ""
     raise error(
         f"{path}: no column {wanted} for the {what} (found: {', '.join(table)[:300]}); "
-        f"name it with --{what}-column"
+        f"name it with --{what}-column{more}"
     )
 
 

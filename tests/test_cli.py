@@ -397,3 +397,98 @@ def test_the_files_of_a_probe_can_be_opened_without_priorkit(tmp_path):
     assert frame.columns.tolist() == [column.name for column in schema.PRIOR.columns]
     assert read_prior(path).alpha.tolist() == frame["alpha"].tolist()
     assert parquet.footer_of(path, ValueError)["version"] == 1  # type: ignore[arg-type,index]
+
+
+# What a newcomer stumbled over
+
+
+def pool_file(folder: Path) -> Path:
+    rows = [
+        {"id": f"m{i:02d}", "prompt": f"What is {i} + {i}?", "answer": str(2 * i)} for i in range(9)
+    ]
+    rows[8]["prompt"] = [
+        {"role": "system", "content": "You are a terse calculator."},
+        {"role": "user", "content": "What is 8 + 8?"},
+    ]
+    path = folder / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_prompts_filled_by_rule_have_no_rate_and_are_counted(cli, tmp_path):
+    pool_file(tmp_path)
+    (tmp_path / "part.csv").write_text("id,pass_rate\nm00,0.5\nm01,0.2\nmXX,0.3\nm02,\n")
+    ran = cli("prior", "import", "part.csv", "--pool", "mine.jsonl", "--missing", "mean")
+    assert ran.code == 0
+    assert "mean rate 0.350, 0 never and 0 always solved" in ran.out
+    assert "1 of 3 rates are of prompts that the pool does not have" in ran.err
+    assert "1 rows have no rate" in ran.err
+    assert "7 prompts have no rate and got the rule --missing mean" in ran.err
+    shown = cli("prior", "show", "--pool", "mine.jsonl")
+    assert shown.code == 0
+    assert "7 of them without" in shown.out
+    assert json.loads(cli("prior", "show", "--json").out)["without_rate"] == 7
+    prior = read_prior("priors.parquet")
+    assert prior.rate is not None
+    assert np.isnan(prior.rate).sum() == 7
+    assert cli("prior", "export", "--format", "csv").code == 0
+
+
+def test_an_exported_prior_keeps_its_beliefs_and_its_prompts_identity(cli, tmp_path):
+    pool_file(tmp_path)
+    (tmp_path / "all.csv").write_text(
+        "id,pass_rate\n" + "".join(f"m{i:02d},{i / 16}\n" for i in range(9))
+    )
+    import_ = ["prior", "import", "all.csv", "--pool", "mine.jsonl", "--kappa", 10]
+    assert cli(*import_, "--trials-column", 16).code == 0
+    assert cli("prior", "export", "--out", "p.csv").code == 0
+    assert cli("prior", "import", "p.csv", "--out", "again.parquet").code == 0
+    one, other = read_prior("priors.parquet"), read_prior("again.parquet")
+    assert one.alpha.tolist() == other.alpha.tolist()
+    assert one.row_hash is not None
+    assert other.row_hash is not None
+    assert one.row_hash.tolist() == other.row_hash.tolist()
+    edited = (tmp_path / "mine.jsonl").read_text().replace("What is 1 + 1", "What is 1 plus 1")
+    (tmp_path / "mine2.jsonl").write_text(edited)
+    refused(cli("prior", "import", "p.csv", "--pool", "mine2.jsonl", "-o", "bad.parquet"), "'m01'")
+    said = cli("prior", "check", "--pool", "mine.jsonl").out
+    assert "by text, answer and verifier since its import, by id" in said
+
+
+def test_an_export_follows_the_ending_of_its_file(cli, tmp_path):
+    write_prior(tmp_path / "priors.parquet", small_prior(small_pool()))
+    assert cli("prior", "export", "--out", "x.json").code == 0
+    assert json.loads((tmp_path / "x.json").read_text())["p1"] == 1 / 16
+    refused(cli("prior", "export", "--out", "x.txt"), "csv, jsonl or json")
+
+
+def test_chat_prompts_are_shown_by_what_their_user_asks(cli, tmp_path):
+    pool_file(tmp_path)
+    (tmp_path / "map.json").write_text(json.dumps({f"m{i:02d}": 0.5 for i in range(9)}))
+    assert cli("prior", "import", "map.json", "--pool", "mine.jsonl").code == 0
+    shown = cli("prior", "show", "--pool", "mine.jsonl").out
+    assert "What is 8 + 8?" in shown
+    assert "terse" not in shown
+
+
+def test_priors_of_different_sizes_are_compared_on_what_all_know(cli, tmp_path):
+    (tmp_path / "ref.csv").write_text("id,rate\na,0.1\nb,0.5\nc,0.9\nd,0.4\n")
+    (tmp_path / "few.csv").write_text("id,rate\na,0.2\nb,0.5\n")
+    for name in ("ref", "few"):
+        cli("prior", "import", f"{name}.csv", "--out", f"{name}.parquet")
+    ran = cli("evaluate", "--prior", "ref.parquet", "--prior", "few.parquet",
+              "--reference", "ref.csv", "--bootstrap", 0, "--json")  # fmt: skip
+    result = json.loads(ran.out)
+    assert result["prompts"] == 2
+    assert {calibration["n"] for calibration in result["priors"].values()} == {2}
+
+
+def test_mean_rewards_are_not_taken_for_counts():
+    from priorkit import make_selector
+    from priorkit.errors import SettingError
+
+    selector = make_selector("thinkprior", small_prior(small_pool()))
+    with pytest.raises(SettingError, match="not mean rewards"):
+        selector.observe(np.array([0]), np.array([0.5]), np.array([8]))
+    selector.observe([0], [4.0], [8])  # type: ignore[arg-type]
+    assert selector.posterior().alpha[0] == pytest.approx(4.001)

@@ -71,9 +71,10 @@ class CountingSelector:
 
     def observe(self, rows: IntArray, successes: IntArray, trials: IntArray) -> None:
         """Count the groups of those rows, `[n]` each; a row may come more than once."""
-        at = np.asarray(rows, dtype=np.int64)
-        solved = np.asarray(successes, dtype=np.int64)
-        tried = np.asarray(trials, dtype=np.int64)
+        at, solved, tried = (
+            _whole(values, name)
+            for values, name in ((rows, "rows"), (successes, "successes"), (trials, "trials"))
+        )
         self._check(at, solved, tried)
         np.add.at(self._successes, at, solved.astype(np.int32))
         np.add.at(self._failures, at, (tried - solved).astype(np.int32))
@@ -154,6 +155,19 @@ class CountingSelector:
                 f"successes must lie in 0..trials, got {solved[at]} of {tried[at]} "
                 f"in row {rows[at]}"
             )
+
+
+def _whole(values: npt.ArrayLike, name: str) -> IntArray:
+    """Counts as integers; a mean reward passed for a count would be lost in rounding."""
+    held = np.asarray(values)
+    if held.dtype.kind not in "iu" and held.size:
+        numbers = held.astype(float)
+        if not np.all(numbers == np.floor(numbers)):
+            raise SettingError(
+                f"{name} must be whole numbers, found {numbers.ravel()[0]}; counts of correct "
+                "rollouts are wanted, not mean rewards"
+            )
+    return held.astype(np.int64)
 
 
 def _brief(value: object) -> str:
