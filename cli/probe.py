@@ -161,16 +161,15 @@ def _generate(probe: Probe, engine: Any, verifiers: Any, renderer: Any) -> Probe
     held, total = probe.held(), len(probe.pool) * probe.settings.samples
     if held:
         note(f"{shown_path(probe.folder)}: going on after {len(held)} of {total} samples")
-    with probe_progress(total, held, probe.settings.samples) as progress:
-        try:
+    try:
+        with probe_progress(total, held, probe.settings.samples) as progress:
             return probe.run(engine, verifiers, renderer, on_sample=progress)
-        except KeyboardInterrupt:
-            kept = len(held) + progress.new
-            note(
-                f"stopped: {kept} of {total} samples are kept in {shown_path(probe.folder)}; run "
-                "the same command again to go on"
-            )
-            raise typer.Exit(130) from None
+    except KeyboardInterrupt:
+        note(
+            f"stopped: {len(probe.held())} of {total} samples are kept in "
+            f"{shown_path(probe.folder)}; run the same command again to go on"
+        )
+        raise typer.Exit(130) from None
 
 
 def write_results(done: FinishedProbe, kappa: float, epsilon: float, missing: Any) -> BetaPrior:
