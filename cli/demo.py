@@ -74,7 +74,8 @@ def demo_pool(path: Path) -> Pool:
     assert exercises.subject is not None
     easy = (exercises.level == 1) & np.isin(exercises.subject.astype(str), SUBJECTS)
     pool = make_pool(exercises.take(np.flatnonzero(easy)), PROMPTS, 0, seed=0)
-    write_pool(path, pool, {"source": "priorkit exercises, level 1", "seed": 0}, force=True)
+    mine = not path.exists() or read_pool(path).fingerprint == pool.fingerprint
+    write_pool(path, pool, {"source": "priorkit exercises, level 1", "seed": 0}, force=mine)
     return pool
 
 

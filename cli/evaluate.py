@@ -42,7 +42,7 @@ def evaluate(
     successes_column: options.SuccessesColumn = None,
     trials_column: options.TrialsColumn = None,
     group_size: options.GroupSize = 8,
-    bootstrap: Annotated[int, typer.Option(help="Resamples for 95 % intervals; 0: none.")] = 1000,
+    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for intervals; 0: none.")] = 1000,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
 ) -> None:

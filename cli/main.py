@@ -6,6 +6,8 @@ Results go to stdout, progress and warnings to stderr. Exit codes: 0 done, 1 an 
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import sys
@@ -53,24 +55,40 @@ def _interrupt(signum: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def _drop_output() -> None:
+    """Let the interpreter's last flush go nowhere instead of failing again."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> None:
     """Run the command line; errors of the family become one line and exit code 1."""
     # OpenMP's waiting threads spin by default. Where another process wants the core, each of
     # torch's small operations then waits for the scheduler: twenty times slower, as measured.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     signal.signal(signal.SIGTERM, _interrupt)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file name may be no Unicode
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except PriorkitError as error:
         line = " ".join(str(error).split())
         print(f"error: {line}", file=sys.stderr)
         sys.exit(1)
+    except BrokenPipeError:
+        _drop_output()
+        sys.exit(1)
+    except OSError as error:  # the machine's doing: a disk, a path, a closed stream
+        print(f"error: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
+        _drop_output()
+        sys.exit(1)
     except KeyboardInterrupt:
         print("stopped; run the same command again to go on", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
 
 
 if __name__ == "__main__":

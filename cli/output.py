@@ -74,7 +74,10 @@ def one_line(text: object, limit: int = 60) -> str:
 
 def shown_path(path: object) -> str:
     """A path relative to here where that is shorter."""
-    relative = os.path.relpath(str(path))
+    try:
+        relative = os.path.relpath(str(path))
+    except OSError:  # the working folder is gone
+        return str(path)
     return relative if len(relative) < len(str(path)) else str(path)
 
 

@@ -194,9 +194,10 @@ def import_(
     """
     from priorkit.errors import PriorFileError
     from priorkit.pool import read_pool
-    from priorkit.prior import import_prior, write_prior
+    from priorkit.prior import check_missing, import_prior, write_prior
     from priorkit.rates import RateColumns, read_rates
 
+    check_missing(missing)
     held = None if pool is None else read_pool(pool)
     columns = RateColumns(id_column, rate_column, successes_column, trials_column)
     rates = read_rates(source, columns, held, PriorFileError)

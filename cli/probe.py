@@ -71,9 +71,13 @@ def probe(
 
     Example: priorkit probe --anchor Qwen2.5-3B-Instruct
     """
+    from priorkit.beta import check_strength
     from priorkit.engines.protocol import Sampling
+    from priorkit.prior import check_missing
     from priorkit.probe import ProbeSettings
 
+    check_strength(kappa, epsilon)
+    check_missing(missing)
     settings = ProbeSettings(
         samples=samples,
         sampling=Sampling(temperature, top_p, max_new_tokens),
@@ -135,15 +139,15 @@ def run_probe(
     }
     folder = root / pool.fingerprint[:8] / folder_name(name or source.name)
     probe = Probe(folder, pool, source.name, settings, binding)
-    if force:
-        probe.start_over()
     try:
-        result = probe.finished()
+        result = None if force else probe.finished()
         if result is None:
             made = make_engine(engine, source, **model)
             renderer = PromptRenderer(made.tokenizer, **template)
             notes = {"engine": made.settings(), "template": renderer.identity()}
             probe = probe.noting({**notes, "versions": {"priorkit": __version__}})
+            if force:  # only now, when nothing is left that may be refused
+                probe.start_over()
             result = _generate(probe, made, verifiers, renderer)
         elif not as_json:
             note(

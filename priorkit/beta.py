@@ -5,6 +5,8 @@ r"""Beta beliefs about solve rates, and how learnable a prompt is under them.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +24,10 @@ TextArray = npt.NDArray[np.object_]  # of str: one long id does not widen a mill
 KAPPA = 4.0  # strength of an anchor's word, in pseudo-rollouts (ThinkPrior, eq. 6)
 EPSILON = 1e-3  # keeps both pseudo-counts above zero (ThinkPrior, eq. 6)
 
+MAX_PSEUDO_COUNT = 1e15  # beyond, adding one rollout changes nothing
+MAX_GROUP_SIZE = 512  # beyond, the smallest terms of a score underflow
+
+_MEASURES = ("rate", "successes", "trials", "n_truncated", "n_error")
 _BLOCK = 1 << 15  # prompts scored at once: the working set stays in cache
 
 
@@ -43,7 +49,7 @@ def learnability(rate: npt.ArrayLike, group_size: int) -> FloatArray:
     >>> learnability([0.0, 0.05, 0.5, 0.95], group_size=8).round(3)
     array([0.   , 0.337, 0.992, 0.337])
     """
-    _check_group_size(group_size)
+    check_group_size(group_size)
     p = np.asarray(rate, dtype=float)
     if not np.all((p >= 0) & (p <= 1)):
         raise SettingError("solve rates must lie in [0, 1]")
@@ -54,7 +60,8 @@ def learnability(rate: npt.ArrayLike, group_size: int) -> FloatArray:
     total = np.zeros_like(p)
     for j in range(1, group_size):
         total += high**j + high * low ** (j - 1)
-    mixed: FloatArray = low * total
+    # Rounding may carry the peak an ulp past its exact value.
+    mixed: FloatArray = np.minimum(low * total, 1 - 2.0 ** (1 - group_size))
     return mixed
 
 
@@ -72,7 +79,7 @@ def expected_learnability(alpha: npt.ArrayLike, beta: npt.ArrayLike, group_size:
     Args:
         alpha: `[P]` pseudo-solves, above zero.
         beta: `[P]` pseudo-failures, above zero.
-        group_size: rollouts in a group, at least 2.
+        group_size: rollouts in a group, 2 to 512.
 
     Returns:
         `[P]` probabilities in (0, 1).
@@ -80,7 +87,7 @@ def expected_learnability(alpha: npt.ArrayLike, beta: npt.ArrayLike, group_size:
     >>> expected_learnability([1.0, 50.0], [1.0, 50.0], group_size=8).round(3)
     array([0.778, 0.99 ])
     """
-    _check_group_size(group_size)
+    check_group_size(group_size)
     a, b = np.broadcast_arrays(np.asarray(alpha, dtype=float), np.asarray(beta, dtype=float))
     _check_pseudo_counts(a, b)
     flat_a, flat_b = a.ravel(), b.ravel()
@@ -135,13 +142,28 @@ class BetaPrior:
     provenance: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "beta", "rate", "successes", "trials", "n_truncated", "n_error"):
+        for name in (*_MEASURES, "alpha", "beta", "row_hash"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.prompt_id):
                 raise PriorFileError(f"{name!r} has {len(values)} rows, ids {len(self.prompt_id)}")
         _check_ids(self.prompt_id)
         for name in ("alpha", "beta"):
             _check_column(self.prompt_id, name, getattr(self, name))
+        self._check_measures()
+
+    def _check_measures(self) -> None:
+        ids = self.prompt_id
+        if self.rate is not None:
+            bad = (self.rate < 0) | (self.rate > 1)
+            _refuse(ids, bad, "rate", self.rate, "must lie in [0, 1]", error=PriorFileError)
+        for name in _MEASURES[1:]:
+            values = getattr(self, name)
+            if values is not None:
+                _refuse(ids, values < 0, name, values, "must not be negative", error=PriorFileError)
+        if self.successes is not None and self.trials is not None:
+            bad = self.successes > self.trials
+            rule = "must not exceed the trials"
+            _refuse(ids, bad, "successes", self.successes, rule, error=PriorFileError)
 
     def __len__(self) -> int:
         return len(self.prompt_id)
@@ -166,9 +188,10 @@ class BetaPrior:
             epsilon: added to both counts, above zero.
             columns: further fields of `BetaPrior`.
         """
-        solved, tried = np.asarray(successes, dtype=np.int64), np.asarray(trials, dtype=np.int64)
-        _check_strength(kappa, epsilon)
         ids = as_ids(prompt_id)
+        solved = as_counts(np.broadcast_to(np.asarray(successes), (len(ids),)), "successes")
+        tried = as_counts(np.broadcast_to(np.asarray(trials), (len(ids),)), "trials")
+        check_strength(kappa, epsilon)
         _refuse(ids, tried < 1, "trials", tried, "must be at least 1: no sample has a verdict")
         _refuse(ids, (solved < 0) | (solved > tried), "successes", solved, "must lie in 0..trials")
         share, rest = solved / tried, (tried - solved) / tried  # both exact mirrors of each other
@@ -203,14 +226,14 @@ class BetaPrior:
             epsilon: added to both counts, above zero.
             columns: further fields of `BetaPrior`.
         """
-        _check_strength(kappa, epsilon)
+        check_strength(kappa, epsilon)
         ids = as_ids(prompt_id)
         p = np.asarray(rate, dtype=float)
         if p.shape != (len(ids),):
             raise SettingError(f"rate has shape {p.shape}, expected ({len(ids)},) to match the ids")
         _refuse(ids, ~((p >= 0) & (p <= 1)), "rate", p, "must lie in [0, 1]")
         if trials is not None:
-            tried = np.broadcast_to(np.asarray(trials, dtype=np.int64), p.shape)
+            tried = as_counts(np.broadcast_to(np.asarray(trials), p.shape), "trials")
             solved = np.rint(p * tried).astype(np.int64)
             if np.all((tried >= 1) & (np.abs(solved - p * tried) < 1e-6 * np.maximum(tried, 1))):
                 return cls.from_counts(ids, solved, tried, kappa, epsilon, **columns)
@@ -239,7 +262,7 @@ class BetaPrior:
 
     def rescaled(self, kappa: float, epsilon: float = EPSILON) -> BetaPrior:
         """The same means at strength κ, as a posterior is when it becomes a new prior."""
-        _check_strength(kappa, epsilon)
+        check_strength(kappa, epsilon)
         total = self.alpha + self.beta
         return replace(
             self,
@@ -265,6 +288,31 @@ class BetaPrior:
             return np.arange(len(self), dtype=np.int64)
         place = {key: row for row, key in enumerate(self.prompt_id)}
         return np.fromiter((place.get(key, -1) for key in wanted), np.int64, len(wanted))
+
+
+def as_counts(values: npt.ArrayLike, name: str) -> IntArray:
+    """Counts as integers, `[n]`.
+
+    Raises:
+        SettingError: a fraction, as a mean reward passed for a count would be, or a number too
+            large to count with.
+    """
+    held = np.asarray(values)
+    if held.size and held.dtype.kind not in "iu":
+        numbers = held.astype(float)
+        if not np.all(numbers == np.floor(numbers)):
+            raise SettingError(
+                f"{name} must be whole numbers, found {numbers.ravel()[0]}; counts of correct "
+                "rollouts are wanted, not mean rewards"
+            )
+    if held.size and not np.all(np.abs(held) < 2**31):
+        raise SettingError(f"{name} must be below 2**31, found {np.abs(held).max()}")
+    return held.astype(np.int64)
+
+
+def order_hash(ids: TextArray) -> str:
+    """Identity of ids and their order: sha256 over their JSON list, 64 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(ids.tolist()).encode()).hexdigest()
 
 
 def flat_prior(prompt_id: Sequence[str] | TextArray) -> BetaPrior:
@@ -299,7 +347,7 @@ def _check_ids(ids: TextArray) -> None:
 
 
 def _check_column(ids: TextArray, name: str, values: FloatArray) -> None:
-    bad = ~((values > 0) & (values < np.inf))  # so written, NaN is caught as well
+    bad = ~((values > 0) & (values <= MAX_PSEUDO_COUNT / 2))  # so written, NaN is caught as well
     _refuse(
         ids, bad, name, values, "must be above zero and finite",
         "counts were probably written without a base prior; rebuild with `priorkit prior import`",
@@ -326,7 +374,14 @@ def _refuse(
     )
 
 
-def _check_group_size(group_size: int) -> None:
+def check_group_size(group_size: int) -> None:
+    """Refuse a group size for which there is no score.
+
+    Raises:
+        SettingError: below 2, or above 512, where the sums leave the range of floats.
+    """
+    if group_size > MAX_GROUP_SIZE:
+        raise SettingError(f"group size must be at most {MAX_GROUP_SIZE}, got {group_size}")
     if not group_size >= 2:
         raise SettingError(
             f"group size must be at least 2, got {group_size}: one rollout has "
@@ -334,11 +389,13 @@ def _check_group_size(group_size: int) -> None:
         )
 
 
-def _check_strength(kappa: float, epsilon: float) -> None:
+def check_strength(kappa: float, epsilon: float) -> None:
+    """Refuse pseudo-counts that are not above zero."""
     if not (0 < kappa < np.inf and 0 < epsilon < np.inf):
         raise SettingError(f"kappa and epsilon must be above zero, got {kappa} and {epsilon}")
 
 
 def _check_pseudo_counts(alpha: FloatArray, beta: FloatArray) -> None:
-    if not (np.all(alpha > 0) and np.all(beta > 0)):
-        raise SettingError("pseudo-counts alpha and beta must be above zero")
+    limit = MAX_PSEUDO_COUNT / 2
+    if not all(np.all((count > 0) & (count <= limit)) for count in (alpha, beta)):
+        raise SettingError(f"pseudo-counts alpha and beta must be above zero and at most {limit:g}")

@@ -142,13 +142,19 @@ def group_means(reference: Rates, column: str) -> list[tuple[object, int, float]
             f"the reference has no column {column!r} to group by "
             f"(found: {', '.join(reference.table) or 'none'})"
         )
-    by = reference.table[column]
+    by = [_label(value) for value in reference.table[column]]
     labels = sorted({v for v in by if v is not None}, key=lambda v: (str(type(v)), v))
     out = []
     for label in labels:
         members = np.array([value == label for value in by])
         out.append((label, int(members.sum()), float(reference.rate[members].mean())))
     return out
+
+
+def _label(value: object) -> object:
+    if value is None or value != value:
+        return None
+    return value if isinstance(value, (str, int, float)) else str(value)
 
 
 class _Figures:

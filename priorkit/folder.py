@@ -62,7 +62,7 @@ def claim(path: Path, definition: Mapping[str, object], remedy: str) -> None:
         theirs = json.loads(path.read_text())
     except (ValueError, OSError, RecursionError) as caught:
         raise ProbeFolderError(f"{path}: cannot be read ({caught}); {remedy}") from caught
-    differs = _first_difference(theirs, ours)
+    differs = difference(theirs, ours)
     if differs:
         name, before, now = differs
         if name == "pool.order_hash":
@@ -82,14 +82,27 @@ def merged(notes: Mapping[str, object], definition: Mapping[str, object]) -> dic
     return out
 
 
-def _first_difference(theirs: Any, ours: Any, name: str = "") -> tuple[str, str, str] | None:
+def difference(
+    theirs: Any, ours: Any, name: str = "", *, only_ours: bool = False
+) -> tuple[str, str, str] | None:
+    """The first place two definitions differ: its name, their value and ours; None when nowhere.
+
+    Args:
+        theirs: read from a file.
+        ours: as JSON would give it back.
+        name: of the part compared.
+        only_ours: let the other hold more keys.
+    """
     if isinstance(theirs, dict) and isinstance(ours, dict):
-        for key in sorted(set(theirs) | set(ours)):
-            found = _first_difference(theirs.get(key), ours.get(key), f"{name}.{key}".strip("."))
+        for key in sorted(ours if only_ours else set(theirs) | set(ours)):
+            at = f"{name}.{key}".strip(".")
+            found = difference(theirs.get(key), ours.get(key), at, only_ours=only_ours)
             if found:
                 return found
         return None
-    return None if theirs == ours else (name or "definition", _brief(theirs), _brief(ours))
+    if json.dumps(theirs, sort_keys=True) == json.dumps(ours, sort_keys=True):
+        return None
+    return name or "definition", _brief(theirs), _brief(ours)
 
 
 def _brief(value: object) -> str:

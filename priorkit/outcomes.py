@@ -152,6 +152,9 @@ def read_outcomes(path: str | Path) -> Outcomes:
             raise OutcomesFileError(
                 f"{path}: row {row} has status {status!r} but correct = {columns['correct'][row]}"
             )
+        for name in ("sample", "n_tokens"):
+            if columns[name][row] < 0:
+                raise OutcomesFileError(f"{path}: row {row} has {name} = {columns[name][row]}")
     thinks = columns["think_tokens"]
     outcomes = Outcomes(
         sample=np.array(columns["sample"], dtype=np.int64),
@@ -187,6 +190,35 @@ def _first_repeated(keys: list[Key]) -> Key | None:
         return None
     seen: set[Key] = set()
     return next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "prompt_id": (str,),
+    "sample": (int,),
+    "model": (str,),
+    "status": (str,),
+    "correct": (bool, type(None)),
+    "n_tokens": (int,),
+    "think_tokens": (int, type(None)),
+    "extracted": (str, type(None)),
+    "finish_reason": (str,),
+    "response": (str, type(None)),
+}
+
+
+def _sound(row: Outcome) -> Outcome:
+    """The row, if every field is what the file can hold; else ValueError."""
+    for name, types in _TYPES.items():
+        value = getattr(row, name)
+        if type(value) not in types:
+            raise ValueError(f"{name} is {value!r}")
+        if isinstance(value, str):
+            value.encode()
+        elif isinstance(value, int) and not 0 <= value < 2**31:
+            raise ValueError(f"{name} is {value}")
+    if row.status not in STATUSES or row.correct is not correctness(row.status):
+        raise ValueError(f"status is {row.status!r} with correct = {row.correct}")
+    return row
 
 
 class OutcomeLog:
@@ -256,8 +288,8 @@ def _shard_rows(shard: Path) -> Iterator[Outcome]:
         raise ProbeFolderError(f"{shard}: cannot be read ({caught.strerror})") from caught
     for number, line in enumerate(lines[:-1]):  # what follows the last newline is torn or empty
         try:
-            row = Outcome(**cast("dict[str, Any]", json.loads(line)))
-        except (ValueError, TypeError) as caught:
+            row = _sound(Outcome(**cast("dict[str, Any]", json.loads(line))))
+        except (ValueError, TypeError, RecursionError) as caught:
             raise ProbeFolderError(
                 f"{shard}: line {number + 1} is not an outcome ({caught}); "
                 "the shard was edited or damaged: remove that line"

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from priorkit.errors import FileError, OutputError
 from priorkit.schema import FOOTER_KEY, Column, FileKind
 
+PARTIAL = ".partial"  # the ending of a file being written
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 
 #: What pyarrow raises on a damaged file: a flipped bit may land in a length, a name or a page.
@@ -105,6 +106,7 @@ def read(
     present = [name for name in names if name in parquet.schema_arrow.names]
     try:
         table = parquet.read(columns=present)
+        table.validate(full=True)  # text that is not UTF-8, lists that point nowhere
     except _DAMAGE as caught:
         raise error(
             f"{path}: its data pages cannot be read ({_first_line(caught)}); "
@@ -120,6 +122,17 @@ def read(
 
 def open_parquet(path: str | Path, error: type[FileError]) -> pq.ParquetFile:
     """An opened Parquet file, or one error saying why not."""
+    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+        raise error(f"{path}: not a regular file, expected a Parquet file")
+    opened = _opened(path, error)
+    names = opened.schema_arrow.names
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise error(f"{path}: column {twice!r} is there twice; names must be unique")
+    return opened
+
+
+def _opened(path: str | Path, error: type[FileError]) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path, page_checksum_verification=True)
     except FileNotFoundError as caught:
@@ -146,7 +159,7 @@ def footer_of(path: str | Path, error: type[FileError]) -> dict[str, Any] | None
         return None
     try:
         document = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise error(f"{path}: its `priorkit` footer is not a JSON object; the file is damaged")
@@ -161,11 +174,12 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         OutputError: the target exists (without `force`), or the disk said no.
     """
     target = Path(path)
-    if target.exists() and not force:
+    if os.path.lexists(target) and not force:
         raise OutputError(f"{target}: already exists; pass --force to replace it")
-    if target.is_dir():
-        raise OutputError(f"{target}: is a folder, cannot be replaced by a file")
-    partial = target.with_name(f".{target.name[:200]}.{os.getpid()}.partial")
+    target = Path(os.path.realpath(target))  # through a link, to the file it names
+    if target.exists() and not target.is_file():
+        raise OutputError(f"{path}: is no regular file, cannot be replaced by one")
+    partial = target.with_name(f".priorkit-{os.getpid()}{PARTIAL}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield partial

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorkit import parquet, schema, tables
-from priorkit.beta import IntArray, TextArray, as_ids
+from priorkit.beta import IntArray, TextArray, as_ids, order_hash
 from priorkit.errors import PoolFileError
 
 Message = Mapping[str, str]
@@ -29,6 +31,7 @@ Answer = str | tuple[str, ...]
 
 DEFAULT_VERIFIER = "math"
 SPLITS = ("train", "eval")
+_LEVEL = re.compile(r"(?:level)?\s*([0-9]{1,6})(?:\.0+)?", re.IGNORECASE)
 _PROMPT_NAMES = ("prompt", "problem", "question")
 _SPLIT_NAMES = {"train": "train", "eval": "eval", "test": "eval", "validation": "eval"}
 
@@ -74,7 +77,7 @@ class Pool:
     @cached_property
     def order_hash(self) -> str:
         """Identity of the ids and their order: 64 hexadecimal digits."""
-        return hashlib.sha256("\n".join(self.prompt_id).encode()).hexdigest()
+        return order_hash(self.prompt_id)
 
     def identity(self) -> dict[str, object]:
         """What a file records of its pool."""
@@ -206,7 +209,9 @@ def pool_from_columns(
         prompt_id=as_ids(ids),
         prompt=as_ids(prompts),  # type: ignore[arg-type]
         answer=as_ids(answers),  # type: ignore[arg-type]
-        verifier=as_ids([str(v or DEFAULT_VERIFIER) for v in found.get("verifier", blank)]),
+        verifier=as_ids(
+            [_utf8(str(v or DEFAULT_VERIFIER), source) for v in found.get("verifier", blank)]
+        ),
         split=as_ids([_split(v, row, source) for row, v in enumerate(found.get("split", blank))]),
         level=_levels(found.get("level")),
         subject=_optional_text(found.get("subject")),
@@ -314,23 +319,28 @@ def _prompt(value: Any, row: int, source: str) -> Prompt:
 
 
 def _answer(value: Any, row: int, source: str, ids: list[str]) -> Answer:
-    if isinstance(value, (list, tuple)) and value:
-        several = tuple(str(_answer(one, row, source, ids)) for one in value)
-        return several if len(several) > 1 else several[0]
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value:
-        return str(value)
+    several = list(value) if isinstance(value, (list, tuple)) else [value]
+    texts = [_one_answer(one, f"{source}: row {row}") for one in several]
+    if not texts or None in texts:
+        raise PoolFileError(
+            f"{source}: row {row} (prompt {_short(ids[row])}) has no answer, found "
+            f"{_short(value)}; expected text, a number, or a list of them; drop such rows with "
+            "`priorkit pool make --drop-unanswered`"
+        )
+    return tuple(map(str, texts)) if len(texts) > 1 else str(texts[0])
+
+
+def _one_answer(value: Any, where: str) -> str | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value) if isinstance(value, int) or math.isfinite(value) else None
     if isinstance(value, str) and value.strip():
-        return _utf8(value, f"{source}: row {row}: answer")
-    raise PoolFileError(
-        f"{source}: row {row} (prompt {_short(ids[row])}) has no answer, found "
-        f"{_short(value)}; drop such rows with `priorkit pool make --drop-unanswered`"
-    )
+        return _utf8(value, f"{where}: answer")
+    return None
 
 
 def _is_answer(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return bool(value) and all(map(_is_answer, value))
-    return value is not None and value == value and bool(str(value).strip())
+    several = list(value) if isinstance(value, (list, tuple)) else [value]
+    return bool(several) and all(_one_answer(one, "") is not None for one in several)
 
 
 def _split(value: Any, row: int, source: str) -> str:
@@ -341,25 +351,22 @@ def _split(value: Any, row: int, source: str) -> str:
 
 
 def _levels(values: list[Any] | None) -> IntArray | None:
-    """Levels as integers, −1 where a source writes none, '?' or a word without a digit."""
+    """Levels as integers, −1 where a source writes none, or what is not a whole number."""
     if values is None:
         return None
-    out = []
-    for value in values:
-        digits = "".join(ch for ch in str(value) if ch.isascii() and ch.isdigit())
-        whole = isinstance(value, str | int) and not isinstance(value, bool) and digits
-        out.append(int(digits[:6]) if whole else int(value) if _whole_float(value) else -1)
+    out = [_level(value) for value in values]
     return None if all(level < 0 for level in out) else np.array(out, dtype=np.int64)
 
 
-def _whole_float(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer() and 0 <= value < 1e6
+def _level(value: Any) -> int:
+    found = _LEVEL.fullmatch("" if isinstance(value, bool) else str(value).strip())
+    return int(found[1]) if found else -1
 
 
 def _optional_text(values: list[Any] | None) -> TextArray | None:
     if values is None or all(value is None for value in values):
         return None
-    return as_ids(["" if value is None else str(value) for value in values])
+    return as_ids(["" if value is None else _utf8(str(value), "a text column") for value in values])
 
 
 def _utf8(text: str, where: str) -> str:

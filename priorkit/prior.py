@@ -161,6 +161,12 @@ class Fitted:
     hashes_known: bool
 
 
+def check_missing(rule: str) -> None:
+    """Refuse a rule for absent prompts that there is not."""
+    if rule not in get_args(Missing):
+        raise SettingError(f"missing must be one of {', '.join(get_args(Missing))}, got {rule!r}")
+
+
 def fit_to_pool(
     prior: BetaPrior,
     pool: Pool,
@@ -180,10 +186,7 @@ def fit_to_pool(
     Raises:
         MismatchError: a prompt whose content differs from the one probed, or that is absent.
     """
-    if missing not in get_args(Missing):
-        raise SettingError(
-            f"missing must be one of {', '.join(get_args(Missing))}, got {missing!r}"
-        )
+    check_missing(missing)
     rows = prior.rows_of(pool.prompt_id)
     found = rows >= 0
     if prior.row_hash is not None:

@@ -9,10 +9,13 @@ are dropped, so the outcomes are those of an unbroken probe, bit for bit where t
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
 
 from priorkit.engines.protocol import (
     BatchedEngine,
@@ -25,7 +28,7 @@ from priorkit.engines.protocol import (
 from priorkit.engines.template import RenderedPrompt
 from priorkit.engines.thinking import OPEN
 from priorkit.errors import OutcomesFileError, ProbeFolderError, SettingError
-from priorkit.folder import claim, locked, merged
+from priorkit.folder import claim, difference, locked, merged
 from priorkit.outcomes import (
     Counts,
     Key,
@@ -36,6 +39,7 @@ from priorkit.outcomes import (
     read_outcomes,
     write_outcomes,
 )
+from priorkit.parquet import PARTIAL
 from priorkit.pool import Pool
 from priorkit.verify.protocol import Verifier
 
@@ -165,6 +169,8 @@ class Probe:
             raise SettingError(f"the pool asks for verifier {absent[0]!r}, which was not given")
         with locked(self.folder):
             self._claim()
+            for left in self.folder.glob(f".*{PARTIAL}"):
+                left.unlink()  # of a write that a kill broke
             log = OutcomeLog(self.folder / "shards")
             held = self._held(log)
             job = _Job(engine, verifiers, renderer, self._rendered(renderer))
@@ -183,7 +189,7 @@ class Probe:
 
     def finished(self) -> ProbeResult | None:
         """The result when the compacted file holds every sample, without an engine; else None."""
-        if not (self.folder / "probe.json").is_file() or not self.outcomes_path.is_file():
+        if not self.outcomes_path.is_file():
             return None
         with locked(self.folder):
             self._claim()
@@ -195,8 +201,14 @@ class Probe:
             return self._result(0)
 
     def _claim(self) -> None:
+        path = self.folder / "probe.json"
+        if not path.exists() and (self.outcomes_path.exists() or (self.folder / "shards").exists()):
+            raise ProbeFolderError(
+                f"{path}: is missing, so nobody can tell how the outcomes beside it were made; "
+                "pass --name to start elsewhere, or --force to start over"
+            )
         remedy = "pass --name to keep both, or --force to start over"
-        claim(self.folder / "probe.json", self.definition(), remedy)
+        claim(path, self.definition(), remedy)
 
     def start_over(self) -> None:
         """Empty the folder, unless somebody is at work in it."""
@@ -220,10 +232,13 @@ class Probe:
         return [(key, s) for key in self.pool.prompt_id for s in range(self.settings.samples)]
 
     def _rendered(self, renderer: Renderer) -> dict[str, RenderedPrompt]:
-        return {
-            key: renderer.render(prompt)
-            for key, prompt in zip(self.pool.prompt_id, self.pool.prompt, strict=True)
-        }
+        rendered = {}
+        for key, prompt in zip(self.pool.prompt_id, self.pool.prompt, strict=True):
+            try:
+                rendered[key] = renderer.render(prompt)
+            except SettingError as caught:
+                raise SettingError(f"prompt {key!r}: {caught}") from caught
+        return rendered
 
     def _requests(self, rendered: Mapping[str, RenderedPrompt]) -> list[Request]:
         return [
@@ -271,13 +286,28 @@ class Probe:
         rows: dict[Key, Outcome] = {}
         if self.outcomes_path.is_file():
             rows = {(row.prompt_id, row.sample): row for row in self._finished_file().rows()}
-        return rows | log.read()
+        rows |= log.read()
+        known = set(self.pool.prompt_id.tolist())
+        foreign = next((key for key in rows if key[0] not in known), None)
+        if foreign:
+            raise ProbeFolderError(
+                f"{self.folder}: holds a sample of prompt {foreign[0]!r}, which the pool does not "
+                "have; remove its rows from the shards"
+            )
+        return rows
 
     def _finished_file(self) -> Outcomes:
         try:
-            return read_outcomes(self.outcomes_path)
+            outcomes = read_outcomes(self.outcomes_path)
         except OutcomesFileError as caught:
             raise ProbeFolderError(f"{caught}; remove the file to probe again") from caught
+        differs = difference(outcomes.provenance, self.definition(), only_ours=True)
+        if differs:
+            raise ProbeFolderError(
+                f"{self.outcomes_path}: is of another probe, its {differs[0]} is {differs[1]}, "
+                f"here {differs[2]}; move it away"
+            )
+        return outcomes
 
     def _finish(
         self, log: OutcomeLog, held: dict[Key, Outcome], generated: int, n_truncated: int
@@ -285,10 +315,10 @@ class Probe:
         """Compact the shards into one file in pool order, then remove them."""
         order = {key: row for row, key in enumerate(self.pool.prompt_id)}
         # Samples beyond this K stay: a smaller K later reads a part of a larger one's.
-        keys = sorted((key for key in held if key[0] in order), key=lambda k: (order[k[0]], k[1]))
+        keys = sorted(held, key=lambda key: (order[key[0]], key[1]))
         if generated or not self.outcomes_path.is_file() or log.read():
             account = {
-                "k": max((sample for _, sample in keys), default=-1) + 1,
+                "k": min(Counter(key for key, _ in keys).values(), default=0),
                 "truncated_prompts": n_truncated,
             }
             write_outcomes(
@@ -297,17 +327,18 @@ class Probe:
                 merged(self.notes, {**self.definition(), **account}),
                 force=True,
             )
+        result = self._result(generated)  # read back before the shards go
         log.clear()
-        return self._result(generated)
+        return result
 
     def _result(self, generated: int) -> ProbeResult:
-        outcomes = read_outcomes(self.outcomes_path)
+        outcomes, k = read_outcomes(self.outcomes_path), self.settings.samples
         truncated = outcomes.provenance.get("truncated_prompts", 0)
         return ProbeResult(
             outcomes,
-            outcomes.counts(self.pool.prompt_id, self.settings.samples),
+            outcomes.counts(self.pool.prompt_id, k),
             generated,
-            int((outcomes.status == "engine_error").sum()),
+            int(np.sum((outcomes.status == "engine_error") & (outcomes.sample < k))),
             truncated if isinstance(truncated, int) else 0,
         )
 

@@ -131,7 +131,7 @@ def _from_columns(
     n_blank = len(table[measured]) - len(kept)
     table = {name: [values[row] for row in kept] for name, values in table.items()}
     id_name = _name(path, table, names.prompt_id, _ID_NAMES, "id", error)
-    ids = [str(value) for value in table[id_name]]
+    ids = [_id(path, row, value, error) for row, value in enumerate(table[id_name])]
     if len(set(ids)) != len(ids) or not ids:
         raise error(
             f"{path}: ids must be unique and at least one, found {len(set(ids))} different ids in "
@@ -173,6 +173,21 @@ def _beliefs(
     return alpha, beta
 
 
+def _id(path: Path, row: int, value: Any, error: type[FileError]) -> str:
+    key = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+    if not key.strip() or not _is_unicode(key):
+        raise error(f"{path}: row {row} has no usable id, found {value!r:.60}; expected text")
+    return key
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _is_blank(value: Any) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
@@ -180,7 +195,7 @@ def _is_blank(value: Any) -> bool:
 def _trials(
     path: Path, table: tables.Columns, name: str | None, ids: list[str], error: type[FileError]
 ) -> IntArray | None:
-    if name is not None and name.isdecimal() and name not in table:
+    if name is not None and name.isdecimal() and len(name) < 10 and name not in table:
         return np.full(len(ids), int(name), dtype=np.int64)
     if name is None and "trials" not in table:
         return None
@@ -217,7 +232,7 @@ def _from_map(
         ids = keys
     elif all(key in texts for key in keys):
         ids, matched_by = [texts[key] for key in keys], "text"
-    elif all(key.isdecimal() and int(key) < len(pool) for key in keys):
+    elif all(key.isdecimal() and len(key) < 10 and int(key) < len(pool) for key in keys):
         matched_by = "index"
         ids = [str(pool.prompt_id[int(key)]) for key in keys]
     else:
@@ -257,9 +272,9 @@ def _numbers(
     for row, value in enumerate(values):
         try:
             out[row] = float("nan") if value is None or isinstance(value, bool) else float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             out[row] = math.nan
-    _refuse(path, np.isnan(out), name, "must be a number", out, ids, error)
+    _refuse(path, ~(np.abs(out) < 2**31), name, "must be a number", out, ids, error)
     return out
 
 

@@ -37,11 +37,12 @@ def make_pool(source: Pool, size: int | None, eval_size: int | None, seed: int) 
     wanted = len(train) if size is None else size
     chosen = spread(_cells(source, train), train, wanted, rng)
     pool = source.take(chosen)
-    if not len(held_out):
-        texts = {_plain(prompt) for prompt in pool.prompt}
-        left = np.setdiff1d(train, chosen)
-        held_out = left[[_plain(source.prompt[row]) not in texts for row in left]]
-        eval_size = min(200, len(held_out)) if eval_size is None else eval_size
+    own = len(held_out) > 0
+    texts = {_plain(prompt) for prompt in pool.prompt}
+    left = held_out if own else np.setdiff1d(train, chosen)
+    held_out = left[[_plain(source.prompt[row]) not in texts for row in left]]
+    if not own and eval_size is None:
+        eval_size = min(200, len(held_out))
     wanted_eval = len(held_out) if eval_size is None else eval_size
     tested = (
         spread(_cells(source, held_out), held_out, wanted_eval, rng) if wanted_eval else chosen[:0]

@@ -7,6 +7,7 @@ Knows containers, not meanings: a table is a dict of equally long columns, value
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -110,7 +111,7 @@ def _from_parquet(path: str | Path, error: type[FileError]) -> Columns:
     parquet = open_parquet(path, error)
     try:
         return {name: column.to_pylist() for name, column in _columns(parquet)}
-    except (OSError, ValueError) as caught:
+    except (OSError, ValueError, OverflowError) as caught:
         raise error(
             f"{path}: its data pages cannot be read ({caught}); the file is damaged"
         ) from caught
@@ -123,14 +124,18 @@ def _columns(parquet: Any) -> list[tuple[str, Any]]:
 
 def _from_csv(path: str | Path, delimiter: str, error: type[FileError]) -> Columns:
     csv.field_size_limit(1 << 30)
-    lines = _text(path, error).splitlines(keepends=True)
     try:
-        rows = list(csv.reader(lines, delimiter=delimiter, strict=True))
+        # newline="" leaves line ends, and U+2028 and its like, inside quoted fields alone.
+        held = io.StringIO(_text(path, error), newline="")
+        rows = list(csv.reader(held, delimiter=delimiter, strict=True))
     except csv.Error as caught:
         raise error(f"{path}: not CSV ({caught})") from caught
     if not rows:
         raise error(f"{path}: is empty, expected a header line")
     header, body = rows[0], [row for row in rows[1:] if row]
+    if len(set(header)) != len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise error(f"{path}: column {twice!r} is there twice; names must be unique")
     for number, row in enumerate(body):
         if len(row) != len(header):
             raise error(f"{path}: row {number} has {len(row)} fields, the header {len(header)}")
@@ -160,7 +165,9 @@ def _from_rows(path: str | Path, rows: list[tuple[int, Any]], error: type[FileEr
 
 def _text(path: str | Path, error: type[FileError]) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+            raise error(f"{path}: not a regular file")
+        return Path(path).read_bytes().decode("utf-8-sig")
     except FileNotFoundError as caught:
         raise error(f"{path}: no such file") from caught
     except UnicodeDecodeError as caught:

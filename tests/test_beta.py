@@ -257,8 +257,21 @@ def test_rescaling_keeps_means_and_sets_the_mass():
         (lambda: expected_learnability([0.0], [1.0], 8), SettingError, "above zero"),
         (lambda: expected_learnability([float("nan")], [1.0], 8), SettingError, "above zero"),
         (lambda: learnability([-0.1], 8), SettingError, "lie in"),
+        (lambda: expected_learnability([1.0], [1.0], 1075), SettingError, "at most 512"),
+        (lambda: expected_learnability([float("inf")], [1.0], 8), SettingError, "at most"),
+        (lambda: expected_learnability([1e308], [1e308], 8), SettingError, "at most"),
+        (lambda: BetaPrior.from_counts(["a"], [3.7], [8]), SettingError, "whole numbers"),
+        (lambda: BetaPrior.from_rates(["a"], [0.5], trials=16.9), SettingError, "whole numbers"),
     ],
 )
 def test_what_makes_no_belief_is_refused(make, error, word):
     with pytest.raises(error, match=word):
         make()
+
+
+@pytest.mark.parametrize("group_size", [2, 64, 100, 512])
+def test_scores_are_probabilities_at_every_group_size(group_size):
+    alpha = np.array([1e-3, 1.0, 1e6, 1e9])
+    scores = expected_learnability(alpha, alpha[::-1], group_size)
+    assert ((scores > 0) & (scores <= 1)).all()
+    assert (learnability(np.linspace(0, 1, 101), group_size) <= 1).all()

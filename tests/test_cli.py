@@ -492,3 +492,55 @@ def test_mean_rewards_are_not_taken_for_counts():
         selector.observe(np.array([0]), np.array([0.5]), np.array([8]))
     selector.observe([0], [4.0], [8])  # type: ignore[arg-type]
     assert selector.posterior().alpha[0] == pytest.approx(4.001)
+
+
+# What an attacker found
+
+
+def test_force_throws_nothing_away_before_the_new_probe_can_start(cli, tmp_path, monkeypatch):
+    folder = tmp_path / "probes" / "x" / "anchor"
+    folder.mkdir(parents=True)
+    (folder / "outcomes.parquet").write_text("precious")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    refused(cli("probe", "--anchor", "no-such-org/none", "--force", "--name", "anchor"), "none")
+    assert (folder / "outcomes.parquet").read_text() == "precious"
+    refused(cli("probe", "--kappa", 0), "kappa")
+    refused(cli("probe", "--missing", "bogus"), "bogus")
+
+
+def test_the_demo_never_replaces_a_pool_of_somebody_else(cli, tmp_path):
+    assert cli("pool", "make", "--size", 7).code == 0
+    before = (tmp_path / "pool.parquet").read_bytes()
+    refused(cli("demo", "--out", ".", "--anchor", "./nowhere"), "pool.parquet", "--force")
+    assert (tmp_path / "pool.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["pool show", "prior show", "prior show --json"])
+def test_a_closed_or_full_output_is_one_line(tmp_path, command):
+    write_prior(tmp_path / "priors.parquet", small_prior(small_pool()))
+    full = f"{sys.executable} -m priorkit_cli {command} > /dev/full"
+    ran = subprocess.run(["bash", "-c", full], cwd=tmp_path, capture_output=True, text=True)
+    refused(Ran(ran.returncode, ran.stdout, ran.stderr), "o space left")
+
+
+def test_names_too_long_or_of_no_encoding_are_one_line(cli, tmp_path):
+    refused(cli("pool", "show", "x" * 300 + ".jsonl"), "ile name too long")
+    refused(cli("pool", "make", "--size", 5, "--out", "x" * 300), "ile name too long")
+    assert cli("pool", "make", "--size", 5, "--out", os.fsdecode(b"\xff.parquet")).code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments", [["pool", "make", "--seed", "-1"], ["evaluate", "--bootstrap", "-5"]]
+)
+def test_negative_seeds_and_draws_are_wrong_usage(cli, arguments):
+    assert cli(*arguments).code == 2
+
+
+def test_a_reference_without_any_verdict_is_refused(cli, tmp_path):
+    from test_files import outcome
+
+    from priorkit.outcomes import write_outcomes
+
+    write_prior(tmp_path / "priors.parquet", small_prior(small_pool()))
+    write_outcomes(tmp_path / "o.parquet", [outcome("p0", 0, "engine_error")], {})
+    refused(cli("evaluate", "--prior", "priors.parquet", "--reference", "o.parquet"), "in common")

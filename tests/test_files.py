@@ -603,3 +603,140 @@ def test_a_hub_data_set_is_read_from_the_local_cache(tmp_path, monkeypatch):
     first, second = ran.stdout.splitlines()
     assert first == "['train-1'] ['3']"
     assert second.startswith("PoolFileError some-org/nothing: no such file")
+
+
+# What an attacker found
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"rate": pa.array([0.0, 7.0, 0.5, 0.5])}, "'rate' must lie in"),
+        ({"rate": pa.array([0.0, -3.0, 0.5, 0.5])}, "'rate' must lie in"),
+        ({"successes": pa.array([0, 99, 1, 1], type=pa.int32())}, "must not exceed"),
+        ({"successes": pa.array([0, -5, 1, 1], type=pa.int32())}, "negative"),
+        ({"trials": pa.array([-1, 16, 16, 16], type=pa.int32())}, "negative"),
+        ({"alpha": pa.array([1e308, 1.0, 1.0, 1.0])}, "'alpha'"),
+        ({"prior_kind": ["anchor"]}, "its kind is"),
+    ],
+)
+def test_impossible_figures_in_a_prior_are_refused(tmp_path, changes, word):
+    with pytest.raises(PriorFileError, match=word):
+        read_prior(tampered(tmp_path, **changes))
+
+
+def test_a_rate_that_is_not_known_reads_as_nan(tmp_path):
+    prior = read_prior(tampered(tmp_path, rate=pa.array([0.0, None, 0.5, 0.5])))
+    assert prior.rate is not None
+    assert np.isnan(prior.rate).tolist() == [False, True, False, False]
+    assert prior.measured.tolist() == [0.0, 0.5, 0.5]
+
+
+def test_strange_parquet_files_are_refused_in_our_own_words(tmp_path):
+    column = pa.array(["a"])
+    twice = pa.Table.from_arrays([column, column, column], names=["prompt_id", "prompt", "prompt"])
+    pq.write_table(twice, tmp_path / "twice.parquet")
+    with pytest.raises(PoolFileError, match="'prompt' is there twice"):
+        read_pool(tmp_path / "twice.parquet")
+    deep = pa.table({"a": column}).replace_schema_metadata({schema.FOOTER_KEY: "[" * 200_000})
+    pq.write_table(deep, tmp_path / "deep.parquet")
+    with pytest.raises(PriorFileError, match="not a JSON object"):
+        read_prior(tmp_path / "deep.parquet")
+    late = pa.table(
+        {
+            "id": column,
+            "prompt": column,
+            "answer": column,
+            "when": pa.array([10**15], type=pa.timestamp("ms")),
+        }
+    )
+    pq.write_table(late, tmp_path / "late.parquet")
+    with pytest.raises(PoolFileError, match="cannot be read"):
+        read_pool(tmp_path / "late.parquet")
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
+    for name in ("f.parquet", "f.csv", "f.jsonl"):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(PoolFileError, match="regular file"):
+            read_pool(tmp_path / name)
+    prior = small_prior(small_pool())
+    with pytest.raises(OutputError, match="regular"):
+        write_prior(tmp_path / "f.parquet", prior, force=True)
+
+
+def test_an_output_link_is_kept_and_its_target_written(tmp_path):
+    prior = small_prior(small_pool())
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "real.parquet")
+    with pytest.raises(OutputError, match="--force"):
+        write_prior(tmp_path / "link.parquet", prior)
+    write_prior(tmp_path / "link.parquet", prior, force=True)
+    assert (tmp_path / "link.parquet").is_symlink()
+    assert len(read_prior(tmp_path / "real.parquet")) == 4
+
+
+def test_a_long_file_name_can_be_written(tmp_path):
+    path = tmp_path / ("日" * 80 + ".p")
+    assert write_prior(path, small_prior(small_pool())).is_file()
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [(3, 3), ("3", 3), ("Level 5", 5), (2.0, 2), ("2.0", 2), ("2.5", -1), ("1e3", -1), (-3, -1),
+     ("?", -1), (True, -1), (None, -1), (float("nan"), -1)],
+)  # fmt: skip
+def test_levels_are_whole_numbers_or_not_known(level, expected):
+    pool = pool_from_columns(columns_of(level=[level, 7]), "memory")
+    assert pool.level is not None
+    assert pool.level.tolist() == [expected, 7]
+
+
+@pytest.mark.parametrize("answer", [[["1", "2"], "3"], float("inf"), {"a": 1}, True, [None]])
+def test_answers_of_no_plain_kind_are_refused(answer):
+    with pytest.raises(PoolFileError, match="has no answer"):
+        pool_from_columns(columns_of(answer=["2", answer]), "memory")
+
+
+def test_line_separators_inside_csv_fields_stay_there(tmp_path):
+    text = 'id,prompt,answer\r\na,"one\r\ntwo",1\r\nb,x\u2028y\x85z,2\r\n'
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    pool = read_pool(tmp_path / "a.csv")
+    assert pool.prompt.tolist() == ["one\r\ntwo", "x\u2028y\x85z"]
+    (tmp_path / "b.csv").write_text("id,prompt,answer,answer\na,b,c,d\n")
+    with pytest.raises(PoolFileError, match="'answer' is there twice"):
+        read_pool(tmp_path / "b.csv")
+
+
+def test_ids_with_line_breaks_do_not_collide_in_the_order_hash():
+    from priorkit.beta import order_hash
+
+    assert order_hash(as_ids(["a\nb", "c"])) != order_hash(as_ids(["a", "b\nc"]))
+
+
+@pytest.mark.parametrize("value", ["true", "null", "[1]", '" "', '"\\ud800"'])
+def test_rates_need_ids_that_can_be_ids(tmp_path, value):
+    (tmp_path / "r.jsonl").write_text(f'{{"id": {value}, "rate": 0.5}}\n')
+    with pytest.raises(OutcomesFileError, match="no usable id"):
+        read_rates(tmp_path / "r.jsonl")
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "Infinity", "3e9", "1e19"])
+def test_numbers_too_large_to_count_with_are_refused(tmp_path, number):
+    (tmp_path / "r.jsonl").write_text(f'{{"id": "a", "rate": 0.5, "trials": {number}}}\n')
+    with pytest.raises(OutcomesFileError, match="trials"):
+        read_rates(tmp_path / "r.jsonl")
+
+
+def test_eval_rows_that_repeat_a_training_prompt_are_left_out():
+    from priorkit.spread import make_pool
+
+    source = pool_from_columns(
+        columns_of(
+            prompt_id=["a", "b", "c"],
+            prompt=["Same?", "same?", "Other?"],
+            answer=["1", "1", "2"],
+            split=["train", "eval", "eval"],
+        ),
+        "memory",
+    )
+    assert make_pool(source, None, None, 0).of_split("eval").prompt_id.tolist() == ["c"]

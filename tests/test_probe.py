@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +30,12 @@ EXACT = {"exact": make_verifier("exact")}
 def engine(**changes: object) -> RateEngine:
     answers = {f"p{i:02d}": str(100 + i) for i in range(PROMPTS)}
     return RateEngine(rates(), answers, **changes)  # type: ignore[arg-type]
+
+
+def wait_for(path: Path, worker: threading.Thread) -> None:
+    while not path.exists():
+        assert worker.is_alive(), "the probe ended before it could be met"
+        time.sleep(0.005)
 
 
 def test_a_probe_finds_the_rates_it_was_given(tmp_path):
@@ -147,8 +155,7 @@ def test_another_definition_is_refused_and_named(tmp_path):
 def test_two_probes_never_work_in_one_folder(tmp_path):
     slow = threading.Thread(target=run, args=(tmp_path, "plain", 0.003))
     slow.start()
-    while not (tmp_path / "shards").exists():
-        time.sleep(0.005)
+    wait_for(tmp_path / "shards", slow)
     with pytest.raises(ProbeFolderError, match="another probe is at work"):
         run(tmp_path, "plain")
     slow.join()
@@ -161,8 +168,7 @@ def test_starting_over_empties_the_folder_but_never_under_another_probe(tmp_path
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
     slow = threading.Thread(target=run, args=(tmp_path, "plain", 0.003))
     slow.start()
-    while not (tmp_path / "shards").exists():
-        time.sleep(0.005)
+    wait_for(tmp_path / "shards", slow)
     with pytest.raises(ProbeFolderError, match="another probe is at work"):
         probe(tmp_path).start_over()
     slow.join()
@@ -247,3 +253,81 @@ def test_an_unwritable_folder_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot be written"):
         run(tmp_path / "file" / "probe", "plain")
+
+
+# What an attacker found
+
+
+def test_a_folder_without_its_definition_or_with_foreign_outcomes_is_refused(tmp_path):
+    run(tmp_path / "one", "plain")
+    (tmp_path / "one" / "probe.json").unlink()
+    with pytest.raises(ProbeFolderError, match=r"probe\.json: is missing"):
+        probe(tmp_path / "one").finished()
+    other = Probe(
+        tmp_path / "two",
+        pool(),
+        "other",
+        ProbeSettings(samples=SAMPLES, seed=9),
+        {"anchor": {"name": "other", "revision": "1"}},
+    )
+    other.run(engine(), EXACT, CharRenderer())
+    run(tmp_path / "three", "plain")
+    shutil.copy(other.outcomes_path, tmp_path / "three" / "outcomes.parquet")
+    with pytest.raises(ProbeFolderError, match=r"is of another probe, its anchor\.name"):
+        probe(tmp_path / "three").finished()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "bogus"},
+        {"status": "wrong", "correct": True},
+        {"sample": -1},
+        {"sample": "3"},
+        {"sample": 30.5},
+        {"sample": 2**40},
+        {"n_tokens": None},
+        {"prompt_id": ["p00"]},
+        {"model": None},
+        {"response": 5},
+        {"response": "\ud800"},
+        {"prompt_id": "foreign"},
+    ],
+)
+def test_a_bad_row_in_a_shard_is_refused_and_nothing_is_thrown_away(tmp_path, change):
+    run(tmp_path, "plain")
+    rows = list(read_outcomes(tmp_path / "outcomes.parquet").rows())
+    (tmp_path / "outcomes.parquet").unlink()
+    (tmp_path / "shards").mkdir()
+    lines = [dataclasses.asdict(row) for row in rows]
+    shard = tmp_path / "shards" / "000001.jsonl"
+    shard.write_text("".join(json.dumps(line) + "\n" for line in [*lines, {**lines[0], **change}]))
+    before = shard.read_bytes()
+    with pytest.raises(ProbeFolderError):
+        run(tmp_path, "plain")
+    assert shard.read_bytes() == before
+    assert not (tmp_path / "outcomes.parquet").exists()
+
+
+def test_a_smaller_k_counts_only_its_own_samples_and_errors(tmp_path):
+    broken = frozenset({("p03", 19)})
+    probe(tmp_path).run(engine(fail=broken), EXACT, CharRenderer())
+    part = probe(tmp_path, samples=4).finished()
+    assert part is not None
+    assert part.n_engine_errors == 0
+    assert part.counts.n_error.sum() == 0
+
+
+def test_a_prompt_that_cannot_be_rendered_is_named(tmp_path):
+    class Refusing(CharRenderer):
+        def render(self, prompt):  # type: ignore[no-untyped-def]
+            raise SettingError("the template alone is too long")
+
+    with pytest.raises(SettingError, match="prompt 'p00': the template"):
+        probe(tmp_path).run(engine(), EXACT, Refusing())
+
+
+def test_what_a_broken_write_left_is_cleared_away(tmp_path):
+    tmp_path.joinpath(".priorkit-123.partial").write_text("half")
+    run(tmp_path, "plain")
+    assert not list(tmp_path.glob(".*partial"))

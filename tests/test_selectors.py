@@ -210,3 +210,40 @@ def test_a_prompt_costs_at_most_forty_bytes_besides_its_id():
     pointers = 8 * pool  # the object array of ids is the ids' own cost
     assert len(selector.select(8)) == 8
     assert (held - pointers) / pool <= 40
+
+
+def test_counts_never_wrap_round():
+    selector = make_selector("uniform", prior_of([1, 2]))
+    with pytest.raises(SettingError, match=r"2\*\*31"):
+        selector.observe(np.array([0]), np.array([2**32 + 5]), np.array([2**32 + 5]))
+    big = np.array([2**30])
+    selector.observe(np.array([0]), big, big)
+    before = selector.posterior().alpha.tolist()
+    with pytest.raises(SettingError, match="cannot be counted"):
+        selector.observe(np.array([0]), big, big)
+    assert selector.posterior().alpha.tolist() == before
+
+
+def test_a_group_without_trials_is_not_a_silent_group():
+    selector = make_selector("uniform", prior_of([1, 2]))
+    selector.observe(np.array([0, 1]), np.array([0, 8]), np.array([0, 8]))
+    assert selector.metrics()["groups"] == 1
+    assert selector.metrics()["silent"] == 1.0
+
+
+def test_a_state_that_is_not_whole_is_refused():
+    selector = make_selector("thinkprior", prior_of([1, 2]))
+    state = selector.state_dict()
+    with pytest.raises(MismatchError, match="lacks 'alpha'"):
+        selector.load_state_dict({k: v for k, v in state.items() if k != "alpha"})
+    with pytest.raises(MismatchError, match="counts of 2 prompts"):
+        selector.load_state_dict({**state, "successes": np.zeros(1)})
+    with pytest.raises(SettingError, match="negative"):
+        make_selector("uniform", prior_of([1]), seed=-1)
+
+
+def test_changing_a_saved_state_changes_no_selector():
+    selector = make_selector("thinkprior", prior_of([1, 2]))
+    state = selector.state_dict()
+    state["alpha"][0] = 99.0
+    assert selector.posterior().alpha[0] != 99.0

@@ -127,7 +127,11 @@ class PromptRenderer:
         asked = self._with_instruction(messages)
         if self.mode == "chat":
             apply = self._tokenizer.apply_chat_template
-            return str(apply(asked, tokenize=False, add_generation_prompt=True))
+            try:
+                return str(apply(asked, tokenize=False, add_generation_prompt=True))
+            except Exception as error:  # whatever a template raises, such as for a system role
+                said = (str(error).splitlines() or [type(error).__name__])[0]
+                raise SettingError(f"the chat template refuses these messages: {said}") from error
         text = "\n\n".join(message["content"] for message in asked)
         return f"{text}\n\n" if self.instruction else text
 

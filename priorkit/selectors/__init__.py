@@ -53,6 +53,8 @@ def make_selector(
     unknown = set(options) - (set(parameters) - {"prior", "group_size", "rng"})
     if unknown:
         raise SettingError(f"selector {name!r} has no option {sorted(unknown)[0]!r}")
+    if seed < 0:
+        raise SettingError(f"seed must not be negative, got {seed}")
     if "rng" in parameters:
         options["rng"] = np.random.Generator(np.random.PCG64(seed))
     return make(prior, group_size, **options)

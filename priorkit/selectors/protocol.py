@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from priorkit.beta import BetaPrior, IntArray
+from priorkit.beta import BetaPrior, IntArray, as_counts, check_group_size, order_hash
 from priorkit.errors import MismatchError, SettingError
 
 CountArray = npt.NDArray[np.int32]
@@ -55,8 +54,7 @@ class CountingSelector:
     name = "counting"
 
     def __init__(self, prior: BetaPrior, group_size: int) -> None:
-        if not group_size >= 2:
-            raise SettingError(f"group size must be at least 2, got {group_size}")
+        check_group_size(group_size)
         # The file's other columns would only be carried along.
         self._prior = replace(
             prior, rate=None, successes=None, trials=None, n_truncated=None, n_error=None
@@ -72,14 +70,17 @@ class CountingSelector:
     def observe(self, rows: IntArray, successes: IntArray, trials: IntArray) -> None:
         """Count the groups of those rows, `[n]` each; a row may come more than once."""
         at, solved, tried = (
-            _whole(values, name)
+            as_counts(values, name)
             for values, name in ((rows, "rows"), (successes, "successes"), (trials, "trials"))
         )
         self._check(at, solved, tried)
+        held = self._successes[at].astype(np.int64) + self._failures[at]
+        if at.size and int(held.max()) + int(tried.sum()) >= 2**31:
+            raise SettingError("more than 2**31 rollouts of one prompt cannot be counted")
         np.add.at(self._successes, at, solved.astype(np.int32))
         np.add.at(self._failures, at, (tried - solved).astype(np.int32))
-        self._groups += len(at)
-        self._silent += int(np.count_nonzero((solved == 0) | (solved == tried)))
+        self._groups += int(np.count_nonzero(tried))
+        self._silent += int(np.count_nonzero((tried > 0) & ((solved == 0) | (solved == tried))))
 
     def posterior(self) -> BetaPrior:
         """The prior plus every observed count."""
@@ -100,8 +101,8 @@ class CountingSelector:
             "selector": self.name,
             "order_hash": self._order_hash(),
             "group_size": self.group_size,
-            "alpha": self._prior.alpha,
-            "beta": self._prior.beta,
+            "alpha": self._prior.alpha.copy(),
+            "beta": self._prior.beta.copy(),
             "successes": self._successes.copy(),
             "failures": self._failures.copy(),
             "groups": self._groups,
@@ -120,16 +121,21 @@ class CountingSelector:
                     f"the saved state has {key} {_brief(state.get(key))}, this "
                     f"selector {_brief(ours)}; it belongs to another run"
                 )
+        absent = {"alpha", "beta", "successes", "failures", "groups", "silent"} - set(state)
+        if absent:
+            raise MismatchError(f"the saved state lacks {sorted(absent)[0]!r}; it is not whole")
         for key in ("alpha", "beta"):
             if not np.array_equal(np.asarray(state[key]), getattr(self._prior, key)):
                 raise MismatchError(f"the saved state started from another prior ({key} differs)")
-        self._successes = np.array(state["successes"], dtype=np.int32)
-        self._failures = np.array(state["failures"], dtype=np.int32)
-        self._groups = cast("int", state["groups"])
-        self._silent = cast("int", state["silent"])
+        counts = [np.array(state[key], dtype=np.int32) for key in ("successes", "failures")]
+        if any(count.shape != self._successes.shape for count in counts):
+            raise MismatchError(f"the saved state does not hold counts of {len(self)} prompts")
+        self._successes, self._failures = counts
+        self._groups = int(cast("int", state["groups"]))
+        self._silent = int(cast("int", state["silent"]))
 
     def _order_hash(self) -> str:
-        return hashlib.sha256("\n".join(self._prior.prompt_id).encode()).hexdigest()
+        return order_hash(self._prior.prompt_id)
 
     def _check_n(self, n: int, available: int | None = None) -> None:
         limit = len(self) if available is None else available
@@ -155,19 +161,6 @@ class CountingSelector:
                 f"successes must lie in 0..trials, got {solved[at]} of {tried[at]} "
                 f"in row {rows[at]}"
             )
-
-
-def _whole(values: npt.ArrayLike, name: str) -> IntArray:
-    """Counts as integers; a mean reward passed for a count would be lost in rounding."""
-    held = np.asarray(values)
-    if held.dtype.kind not in "iu" and held.size:
-        numbers = held.astype(float)
-        if not np.all(numbers == np.floor(numbers)):
-            raise SettingError(
-                f"{name} must be whole numbers, found {numbers.ravel()[0]}; counts of correct "
-                "rollouts are wanted, not mean rewards"
-            )
-    return held.astype(np.int64)
 
 
 def _brief(value: object) -> str:

@@ -25,7 +25,8 @@ class MathVerifier:
         limit_s: wall seconds for the algebra of one pair of answers, start-up apart.
         start_limit_s: wall seconds for the child's start-up.
         memory_bytes: address space the child may add after start-up.
-        max_chars: a longer answer is correct only when it repeats an accepted one.
+        max_chars: a longer answer is correct only when it repeats an accepted one, and a longer
+            accepted one is matched by nothing else.
     """
 
     limit_s: float = 5.0
@@ -66,9 +67,11 @@ class MathVerifier:
         self._worker.close()
 
     def _status(self, golds: Sequence[str], extracted: str) -> Status:
+        if extracted in {gold.strip() for gold in golds}:
+            return "correct"
         if len(extracted) > self.max_chars:
-            return "correct" if extracted in {gold.strip() for gold in golds} else "wrong"
-        decisions = {gold: decide(gold, extracted) for gold in golds}
+            return "wrong"
+        decisions = {gold: decide(gold, extracted) for gold in golds if len(gold) <= self.max_chars}
         if True in decisions.values():
             return "correct"
         return self._by_algebra([g for g, same in decisions.items() if same is None], extracted)
