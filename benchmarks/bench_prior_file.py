@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from priorkit.beta import BetaPrior, as_ids
+from priorkit.beta import BetaPrior
+from priorkit.columns import as_ids
 from priorkit.pool import Pool
 from priorkit.prior import fit_to_pool, read_prior, write_prior
 

@@ -193,8 +193,9 @@ def import_(
     Example: priorkit prior import rates.csv --rate-column pass_rate --trials-column 16
     """
     from priorkit.errors import PriorFileError
+    from priorkit.exchange import import_prior
     from priorkit.pool import read_pool
-    from priorkit.prior import check_missing, import_prior, write_prior
+    from priorkit.prior import check_missing, write_prior
     from priorkit.rates import RateColumns, read_rates
 
     check_missing(missing)
@@ -238,8 +239,9 @@ def export(
 
     Example: priorkit prior export priors.parquet --format csv --out priors.csv
     """
+    from priorkit.exchange import export_text
     from priorkit.parquet import replacing
-    from priorkit.prior import export_text, read_prior
+    from priorkit.prior import read_prior
 
     ending = "csv" if out is None else out.suffix.lstrip(".").lower()
     text = export_text(read_prior(path), ending if fmt is None else fmt)

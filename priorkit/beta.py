@@ -5,8 +5,6 @@ r"""Beta beliefs about solve rates, and how learnable a prompt is under them.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,12 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from priorkit.columns import (
+    FloatArray,
+    IntArray,
+    TextArray,
+    as_counts,
+    as_ids,
+    check_ids,
+    refuse_rows,
+)
 from priorkit.errors import PriorFileError, SettingError
 from priorkit.schema import PriorKind
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-TextArray = npt.NDArray[np.object_]  # of str: one long id does not widen a million short ones
 
 KAPPA = 4.0  # strength of an anchor's word, in pseudo-rollouts (ThinkPrior, eq. 6)
 EPSILON = 1e-3  # keeps both pseudo-counts above zero (ThinkPrior, eq. 6)
@@ -146,7 +149,7 @@ class BetaPrior:
             values = getattr(self, name)
             if values is not None and len(values) != len(self.prompt_id):
                 raise PriorFileError(f"{name!r} has {len(values)} rows, ids {len(self.prompt_id)}")
-        _check_ids(self.prompt_id)
+        check_ids(self.prompt_id)
         for name in ("alpha", "beta"):
             _check_column(self.prompt_id, name, getattr(self, name))
         self._check_measures()
@@ -155,15 +158,17 @@ class BetaPrior:
         ids = self.prompt_id
         if self.rate is not None:
             bad = (self.rate < 0) | (self.rate > 1)
-            _refuse(ids, bad, "rate", self.rate, "must lie in [0, 1]", error=PriorFileError)
+            refuse_rows(ids, bad, "rate", self.rate, "must lie in [0, 1]", error=PriorFileError)
         for name in _MEASURES[1:]:
             values = getattr(self, name)
             if values is not None:
-                _refuse(ids, values < 0, name, values, "must not be negative", error=PriorFileError)
+                refuse_rows(
+                    ids, values < 0, name, values, "must not be negative", error=PriorFileError
+                )
         if self.successes is not None and self.trials is not None:
             bad = self.successes > self.trials
             rule = "must not exceed the trials"
-            _refuse(ids, bad, "successes", self.successes, rule, error=PriorFileError)
+            refuse_rows(ids, bad, "successes", self.successes, rule, error=PriorFileError)
 
     def __len__(self) -> int:
         return len(self.prompt_id)
@@ -192,8 +197,10 @@ class BetaPrior:
         solved = as_counts(np.broadcast_to(np.asarray(successes), (len(ids),)), "successes")
         tried = as_counts(np.broadcast_to(np.asarray(trials), (len(ids),)), "trials")
         check_strength(kappa, epsilon)
-        _refuse(ids, tried < 1, "trials", tried, "must be at least 1: no sample has a verdict")
-        _refuse(ids, (solved < 0) | (solved > tried), "successes", solved, "must lie in 0..trials")
+        refuse_rows(ids, tried < 1, "trials", tried, "must be at least 1: no sample has a verdict")
+        refuse_rows(
+            ids, (solved < 0) | (solved > tried), "successes", solved, "must lie in 0..trials"
+        )
         share, rest = solved / tried, (tried - solved) / tried  # both exact mirrors of each other
         return cls(
             ids,
@@ -231,13 +238,13 @@ class BetaPrior:
         p = np.asarray(rate, dtype=float)
         if p.shape != (len(ids),):
             raise SettingError(f"rate has shape {p.shape}, expected ({len(ids)},) to match the ids")
-        _refuse(ids, ~((p >= 0) & (p <= 1)), "rate", p, "must lie in [0, 1]")
+        refuse_rows(ids, ~((p >= 0) & (p <= 1)), "rate", p, "must lie in [0, 1]")
         if trials is not None:
             tried = as_counts(np.broadcast_to(np.asarray(trials), p.shape), "trials")
             solved = np.rint(p * tried).astype(np.int64)
             if np.all((tried >= 1) & (np.abs(solved - p * tried) < 1e-6 * np.maximum(tried, 1))):
                 return cls.from_counts(ids, solved, tried, kappa, epsilon, **columns)
-            _refuse(ids, tried < 1, "trials", tried, "must be at least 1")
+            refuse_rows(ids, tried < 1, "trials", tried, "must be at least 1")
             columns = {**columns, "trials": tried.copy()}
         return cls(ids, kappa * p + epsilon, kappa * (1 - p) + epsilon, rate=p, **columns)
 
@@ -290,88 +297,19 @@ class BetaPrior:
         return np.fromiter((place.get(key, -1) for key in wanted), np.int64, len(wanted))
 
 
-def as_counts(values: npt.ArrayLike, name: str) -> IntArray:
-    """Counts as integers, `[n]`.
-
-    Raises:
-        SettingError: a fraction, as a mean reward passed for a count would be, or a number too
-            large to count with.
-    """
-    held = np.asarray(values)
-    if held.size and held.dtype.kind not in "iu":
-        numbers = held.astype(float)
-        if not np.all(numbers == np.floor(numbers)):
-            raise SettingError(
-                f"{name} must be whole numbers, found {numbers.ravel()[0]}; counts of correct "
-                "rollouts are wanted, not mean rewards"
-            )
-    if held.size and not np.all(np.abs(held) < 2**31):
-        raise SettingError(f"{name} must be below 2**31, found {np.abs(held).max()}")
-    return held.astype(np.int64)
-
-
-def order_hash(ids: TextArray) -> str:
-    """Identity of ids and their order: sha256 over their JSON list, 64 hexadecimal digits."""
-    return hashlib.sha256(json.dumps(ids.tolist()).encode()).hexdigest()
-
-
 def flat_prior(prompt_id: Sequence[str] | TextArray) -> BetaPrior:
     """Beta(1, 1) for every prompt: nothing is known, every score is 1 − 2/(G+1)."""
     ids = as_ids(prompt_id)
     return BetaPrior(ids, np.ones(len(ids)), np.ones(len(ids)))
 
 
-def as_ids(values: Sequence[str] | TextArray) -> TextArray:
-    """Ids as an object array of str, `[P]`."""
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
-
-
-def _check_ids(ids: TextArray) -> None:
-    keys = ids.tolist()
-    if not keys:
-        raise PriorFileError("a prior needs at least one prompt, found none")
-    texts = set(map(type, keys)) == {str}
-    if texts and len(distinct := set(keys)) == len(keys) and "" not in distinct:
-        return
-    seen: dict[object, int] = {}
-    for row, key in enumerate(keys):
-        if type(key) is not str or not key:
-            raise PriorFileError(f"'prompt_id' must be non-empty text, found {key!r} in row {row}")
-        if key in seen:
-            raise PriorFileError(
-                f"'prompt_id' must be unique, but {key!r} is in rows {seen[key]} and {row}"
-            )
-        seen[key] = row
-
-
 def _check_column(ids: TextArray, name: str, values: FloatArray) -> None:
     bad = ~((values > 0) & (values <= MAX_PSEUDO_COUNT / 2))  # so written, NaN is caught as well
-    _refuse(
+    refuse_rows(
         ids, bad, name, values, "must be above zero and finite",
         "counts were probably written without a base prior; rebuild with `priorkit prior import`",
         PriorFileError,
     )  # fmt: skip
-
-
-def _refuse(
-    ids: TextArray,
-    bad: npt.NDArray[np.bool_],
-    name: str,
-    values: npt.NDArray[Any],
-    rule: str,
-    remedy: str = "",
-    error: type[SettingError | PriorFileError] = SettingError,
-) -> None:
-    if not bad.any():
-        return
-    row = int(bad.argmax())
-    raise error(
-        f"column {name!r} {rule}, but {int(bad.sum())} of {len(values)} rows are not "
-        f"(first: row {row}, prompt {ids[row]!r}, {name}={values[row]})"
-        + (f"; {remedy}" if remedy else "")
-    )
 
 
 def check_group_size(group_size: int) -> None:

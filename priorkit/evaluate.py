@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from priorkit.beta import BetaPrior, FloatArray, IntArray, expected_learnability, learnability
+from priorkit.beta import BetaPrior, expected_learnability, learnability
+from priorkit.columns import FloatArray, IntArray
 from priorkit.errors import MismatchError, SettingError
 from priorkit.rates import Rates
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorkit import parquet, schema
-from priorkit.beta import IntArray, TextArray, as_ids
+from priorkit.columns import IntArray, TextArray, as_ids
 from priorkit.errors import OutcomesFileError, OutputError, ProbeFolderError
 from priorkit.verify.protocol import ERROR_STATUSES, STATUSES, Status
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from priorkit import parquet, schema, tables
-from priorkit.beta import IntArray, TextArray, as_ids, order_hash
+from priorkit.columns import IntArray, TextArray, as_ids, order_hash
 from priorkit.errors import PoolFileError
 
 Message = Mapping[str, str]

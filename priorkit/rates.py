@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from priorkit import parquet, tables
-from priorkit.beta import FloatArray, IntArray, TextArray, as_ids
+from priorkit.columns import FloatArray, IntArray, TextArray, as_ids
 from priorkit.errors import FileError, MismatchError, OutcomesFileError, SettingError
 from priorkit.outcomes import read_outcomes
 from priorkit.pool import Pool

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from priorkit.beta import IntArray, TextArray, as_ids
+from priorkit.columns import IntArray, TextArray, as_ids
 from priorkit.errors import SettingError
 from priorkit.pool import Pool
 

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from priorkit import parquet, schema
-from priorkit.beta import BetaPrior, as_ids
+from priorkit.beta import BetaPrior
+from priorkit.columns import as_ids
 from priorkit.errors import (
     MismatchError,
     OutcomesFileError,
@@ -23,13 +24,12 @@ from priorkit.errors import (
     PriorFileError,
     SettingError,
 )
+from priorkit.exchange import export_text, import_prior
 from priorkit.outcomes import Outcome, OutcomeLog, read_outcomes, write_outcomes
 from priorkit.pool import Pool, PoolColumns, pool_from_columns, read_pool, row_hash, write_pool
 from priorkit.prior import (
     anchor_prior,
-    export_text,
     fit_to_pool,
-    import_prior,
     publish_prior,
     read_prior,
     write_prior,
@@ -708,7 +708,7 @@ def test_line_separators_inside_csv_fields_stay_there(tmp_path):
 
 
 def test_ids_with_line_breaks_do_not_collide_in_the_order_hash():
-    from priorkit.beta import order_hash
+    from priorkit.columns import order_hash
 
     assert order_hash(as_ids(["a\nb", "c"])) != order_hash(as_ids(["a", "b\nc"]))
 

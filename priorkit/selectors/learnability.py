@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from priorkit.beta import BetaPrior, IntArray, expected_learnability, flat_prior, learnability
+from priorkit.beta import BetaPrior, expected_learnability, flat_prior, learnability
+from priorkit.columns import IntArray
 from priorkit.errors import SettingError
 from priorkit.selectors.protocol import CountingSelector
 from priorkit.selectors.ranking import Ranking

@@ -11,7 +11,8 @@ from typing import Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from priorkit.beta import BetaPrior, IntArray, as_counts, check_group_size, order_hash
+from priorkit.beta import BetaPrior, check_group_size
+from priorkit.columns import IntArray, as_counts, order_hash
 from priorkit.errors import MismatchError, SettingError
 
 CountArray = npt.NDArray[np.int32]

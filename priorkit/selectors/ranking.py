@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priorkit.beta import FloatArray, IntArray
+from priorkit.columns import FloatArray, IntArray
 
 _WIDTH = 64
 

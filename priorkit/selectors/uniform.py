@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from priorkit.beta import BetaPrior, IntArray
+from priorkit.beta import BetaPrior
+from priorkit.columns import IntArray
 from priorkit.selectors.protocol import CountingSelector
 
 
