@@ -167,13 +167,13 @@ class Probe:
         absent = sorted(set(self.pool.verifier) - set(verifiers))
         if absent:
             raise SettingError(f"the pool asks for verifier {absent[0]!r}, which was not given")
+        job = _Job(engine, verifiers, renderer, self._rendered(renderer))
         with locked(self.folder):
             self._claim()
             for left in self.folder.glob(f".*{PARTIAL}"):
                 left.unlink()  # of a write that a kill broke
             log = OutcomeLog(self.folder / "shards")
             held = self._held(log)
-            job = _Job(engine, verifiers, renderer, self._rendered(renderer))
             generated = 0
             try:
                 for row in self._missing(job, held):

@@ -324,7 +324,8 @@ def test_a_prompt_that_cannot_be_rendered_is_named(tmp_path):
             raise SettingError("the template alone is too long")
 
     with pytest.raises(SettingError, match="prompt 'p00': the template"):
-        probe(tmp_path).run(engine(), EXACT, Refusing())
+        probe(tmp_path / "new").run(engine(), EXACT, Refusing())
+    assert not (tmp_path / "new").exists()
 
 
 def test_what_a_broken_write_left_is_cleared_away(tmp_path):
