@@ -247,3 +247,15 @@ def test_changing_a_saved_state_changes_no_selector():
     state = selector.state_dict()
     state["alpha"][0] = 99.0
     assert selector.posterior().alpha[0] != 99.0
+
+
+def test_the_ranking_follows_scores_up_and_down_in_a_pool_of_many_blocks():
+    rng = np.random.default_rng(0)
+    held = rng.integers(0, 50, 20_000) / 64
+    ranking = Ranking(held)
+    for _ in range(200):
+        rows = rng.choice(len(held), 7, replace=False)
+        held[rows] = rng.integers(0, 64, 7) / 64
+        ranking.update(rows, held[rows])
+        expected = np.argsort(-held, kind="stable")[:5]
+        assert ranking.top(5).tolist() == expected.tolist()
