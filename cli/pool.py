@@ -96,7 +96,8 @@ def make(
 
     Example: priorkit pool make --size 250 --out pool.parquet
     """
-    from priorkit.pool import PoolColumns, bundled_exercises, read_pool, write_pool
+    from priorkit.pool import bundled_exercises, read_pool, write_pool
+    from priorkit.rows import PoolColumns
     from priorkit.spread import make_pool
 
     columns = PoolColumns(id_column, prompt_column, answer_column, drop_unanswered)

@@ -26,7 +26,7 @@ from priorkit.errors import (
 )
 from priorkit.exchange import export_text, import_prior
 from priorkit.outcomes import Outcome, OutcomeLog, read_outcomes, write_outcomes
-from priorkit.pool import Pool, PoolColumns, pool_from_columns, read_pool, row_hash, write_pool
+from priorkit.pool import Pool, pool_from_columns, read_pool, row_hash, write_pool
 from priorkit.prior import (
     anchor_prior,
     fit_to_pool,
@@ -35,6 +35,7 @@ from priorkit.prior import (
     write_prior,
 )
 from priorkit.rates import RateColumns, read_rates
+from priorkit.rows import PoolColumns
 
 GOLDEN = Path(__file__).parent / "golden"
 
