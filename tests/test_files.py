@@ -741,3 +741,19 @@ def test_eval_rows_that_repeat_a_training_prompt_are_left_out():
         "memory",
     )
     assert make_pool(source, None, None, 0).of_split("eval").prompt_id.tolist() == ["c"]
+
+
+def test_a_pool_of_chats_and_answer_lists_of_one_length_keeps_its_rows(tmp_path):
+    chats = [
+        [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"{i}+1?"}]
+        for i in range(3)
+    ]
+    pool = pool_from_columns(
+        {"id": list("abc"), "prompt": chats, "answer": [["1", "one"], ["2", "two"], ["3", "three"]]},
+        "memory",
+    )
+    assert pool.prompt[2] == tuple(chats[2])
+    assert pool.answer[1] == ("2", "two")
+    back = read_pool(write_pool(tmp_path / "p.parquet", pool, {}))
+    assert back.fingerprint == pool.fingerprint
+    assert back.answer.tolist() == pool.answer.tolist()
