@@ -749,7 +749,11 @@ def test_a_pool_of_chats_and_answer_lists_of_one_length_keeps_its_rows(tmp_path)
         for i in range(3)
     ]
     pool = pool_from_columns(
-        {"id": list("abc"), "prompt": chats, "answer": [["1", "one"], ["2", "two"], ["3", "three"]]},
+        {
+            "id": list("abc"),
+            "prompt": chats,
+            "answer": [["1", "one"], ["2", "two"], ["3", "three"]],
+        },
         "memory",
     )
     assert pool.prompt[2] == tuple(chats[2])
