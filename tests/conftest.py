@@ -6,7 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+# A busy machine is no failed property: speed has its place in benchmarks/.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the command line does; before torch
 
 
