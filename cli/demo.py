@@ -15,6 +15,7 @@ from .probe import FinishedProbe, publish, run_probe, write_results
 if TYPE_CHECKING:
     from priorkit.beta import BetaPrior
     from priorkit.pool import Pool
+    from priorkit.rank import Choice
 
 PROMPTS, SAMPLES = 36, 8
 SUBJECTS = ("arithmetic", "everyday", "sequences")
@@ -59,7 +60,7 @@ def demo(
     best = first_choices(prior, 10)
     paths = [folder / "pool.parquet", done.probe.outcomes_path, done.prior_path, target]
     result = {"paths": [str(path) for path in paths], **describe(prior), "top": best}
-    emit(result, story(done, pool, prior, paths), as_json)
+    emit(result, story(done, pool, prior, best, paths), as_json)
 
 
 def demo_pool(path: Path) -> Pool:
@@ -79,11 +80,10 @@ def demo_pool(path: Path) -> Pool:
     return pool
 
 
-def story(done: FinishedProbe, pool: Pool, prior: BetaPrior, paths: list[Path]) -> str:
+def story(
+    done: FinishedProbe, pool: Pool, prior: BetaPrior, best: list[Choice], paths: list[Path]
+) -> str:
     """The account printed at the end."""
-    from priorkit.rank import first_choices
-
-    best = first_choices(prior, 10)
     rate = prior.measured
     extreme = int(((rate == 0) | (rate == 1)).sum())
     outcomes = done.result.outcomes

@@ -21,7 +21,7 @@ class ProbeProgress:
 
     def __init__(self, total: int, held: Sequence[Outcome], samples: int) -> None:
         self._total, self._held, self._samples = total, len(held), samples
-        self.new = self._tokens = 0
+        self._new = self._tokens = 0
         self._tally: dict[str, list[int]] = {}
         self._rates: list[float] = []
         self._start = time.monotonic()
@@ -30,7 +30,7 @@ class ProbeProgress:
 
     def __call__(self, row: Outcome) -> None:
         """Count one new outcome."""
-        self.new += 1
+        self._new += 1
         self._tokens += row.n_tokens
         self._count(row)
 
@@ -46,7 +46,7 @@ class ProbeProgress:
         from rich.text import Text
 
         elapsed = max(time.monotonic() - self._start, 1e-9)
-        done, rate = self._held + self.new, self.new / elapsed
+        done, rate = self._held + self._new, self._new / elapsed
         left = (self._total - done) / rate if rate else float("inf")
         eta = f"{int(left // 60)}:{int(left % 60):02d}" if left < 1e6 else "–"
         filled = 40 * done // max(self._total, 1)

@@ -27,6 +27,13 @@ def as_ids(values: Sequence[str] | TextArray) -> TextArray:
     return out
 
 
+def id_text(value: object) -> str:
+    """An id as text: from text or a whole number; empty for anything that is no id."""
+    usable = isinstance(value, (str, int)) and not isinstance(value, bool)
+    text = str(value) if usable else ""
+    return text if text.strip() else ""
+
+
 def order_hash(ids: TextArray) -> str:
     """Identity of ids and their order: sha256 over their JSON list, 64 hexadecimal digits."""
     return hashlib.sha256(json.dumps(ids.tolist()).encode()).hexdigest()

@@ -122,14 +122,19 @@ def read(
 
 def open_parquet(path: str | Path, error: type[FileError]) -> pq.ParquetFile:
     """An opened Parquet file, or one error saying why not."""
-    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
-        raise error(f"{path}: not a regular file, expected a Parquet file")
+    refuse_special(path, error)
     opened = _opened(path, error)
     names = opened.schema_arrow.names
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise error(f"{path}: column {twice!r} is there twice; names must be unique")
     return opened
+
+
+def refuse_special(path: str | Path, error: type[FileError]) -> None:
+    """Refuse a pipe or a device, whose reading might never end."""
+    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+        raise error(f"{path}: not a regular file")
 
 
 def _opened(path: str | Path, error: type[FileError]) -> pq.ParquetFile:
@@ -191,7 +196,8 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
             f"{target}: could not be written ({_reason(caught)}); nothing was changed"
         ) from caught
     finally:
-        partial.unlink(missing_ok=True) if partial.parent.is_dir() else None
+        if partial.parent.is_dir():
+            partial.unlink(missing_ok=True)
 
 
 def _as_arrow(values: Any, column: Column) -> pa.Array:

@@ -193,12 +193,13 @@ class Probe:
             return None
         with locked(self.folder):
             self._claim()
-            held = {(row.prompt_id, row.sample): row for row in self._finished_file().rows()}
+            outcomes = self._finished_file()
+            held = dict(zip(outcomes.keys, outcomes.rows(), strict=True))
             if not all(_is_done(held, key) for key in self._wanted()):
                 return None
             if OutcomeLog(self.folder / "shards").read():
                 return None  # a kill fell between compaction and clean-up: `run` ends it
-            return self._result(0)
+            return self._result(outcomes, 0)
 
     def _claim(self) -> None:
         path = self.folder / "probe.json"
@@ -285,7 +286,8 @@ class Probe:
     def _held(self, log: OutcomeLog) -> dict[Key, Outcome]:
         rows: dict[Key, Outcome] = {}
         if self.outcomes_path.is_file():
-            rows = {(row.prompt_id, row.sample): row for row in self._finished_file().rows()}
+            outcomes = self._finished_file()
+            rows = dict(zip(outcomes.keys, outcomes.rows(), strict=True))
         rows |= log.read()
         known = set(self.pool.prompt_id.tolist())
         foreign = next((key for key in rows if key[0] not in known), None)
@@ -327,12 +329,13 @@ class Probe:
                 merged(self.notes, {**self.definition(), **account}),
                 force=True,
             )
-        result = self._result(generated)  # read back before the shards go
+        # Read back before the shards go.
+        result = self._result(read_outcomes(self.outcomes_path), generated)
         log.clear()
         return result
 
-    def _result(self, generated: int) -> ProbeResult:
-        outcomes, k = read_outcomes(self.outcomes_path), self.settings.samples
+    def _result(self, outcomes: Outcomes, generated: int) -> ProbeResult:
+        k = self.settings.samples
         truncated = outcomes.provenance.get("truncated_prompts", 0)
         return ProbeResult(
             outcomes,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from priorkit import parquet, tables
-from priorkit.columns import FloatArray, IntArray, TextArray, as_ids
+from priorkit.columns import FloatArray, IntArray, TextArray, as_ids, id_text
 from priorkit.errors import FileError, MismatchError, OutcomesFileError, SettingError
 from priorkit.outcomes import read_outcomes
 from priorkit.pool import Pool
@@ -174,8 +174,8 @@ def _beliefs(
 
 
 def _id(path: Path, row: int, value: Any, error: type[FileError]) -> str:
-    key = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
-    if not key.strip() or not _is_unicode(key):
+    key = id_text(value)
+    if not key or not _is_unicode(key):
         raise error(f"{path}: row {row} has no usable id, found {value!r:.60}; expected text")
     return key
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from priorkit import tables
-from priorkit.columns import IntArray, TextArray, as_ids
+from priorkit.columns import IntArray, TextArray, as_ids, id_text
 from priorkit.errors import PoolFileError
 
 Message = Mapping[str, str]
@@ -129,8 +129,8 @@ def _ids(found: tables.Columns, source: str, given: str | None) -> list[str]:
     values = _column(found, source, "prompt_id", given, ("prompt_id", "id"))
     seen: dict[str, int] = {}
     for row, value in enumerate(values):
-        key = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
-        if not key.strip():
+        key = id_text(value)
+        if not key:
             raise PoolFileError(
                 f"{source}: row {row} has no prompt_id (found {value!r}); every "
                 "prompt needs a unique one"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from priorkit.errors import FileError, PoolFileError
-from priorkit.parquet import open_parquet
+from priorkit.parquet import open_parquet, refuse_special
 
 Columns = dict[str, list[Any]]
 
@@ -165,8 +165,7 @@ def _from_rows(path: str | Path, rows: list[tuple[int, Any]], error: type[FileEr
 
 def _text(path: str | Path, error: type[FileError]) -> str:
     try:
-        if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
-            raise error(f"{path}: not a regular file")
+        refuse_special(path, error)
         return Path(path).read_bytes().decode("utf-8-sig")
     except FileNotFoundError as caught:
         raise error(f"{path}: no such file") from caught
