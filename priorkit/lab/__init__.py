@@ -1,0 +1,1 @@
+"""Reinforcement learning without a GPU: graded problems and nano language models."""
