@@ -1,39 +1,69 @@
-"""`priorkit evaluate`: how well priors foretell measured solve rates."""
+"""`priorkit evaluate`: how accurate a model is, or how well priors foretell measured rates."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from priorkit.engines.template import DEFAULT_INSTRUCTION
+
 from . import options
-from .output import emit, shown_path, table
-
-if TYPE_CHECKING:
-    from priorkit.evaluate import Calibration, Figure
-
-FIGURES = (
-    ("spearman", "Spearman, all"),
-    ("spearman_band", "Spearman, band"),
-    ("auc_band", "AUC of the band"),
-    ("mae", "MAE"),
-    ("brier", "Brier"),
-)
 
 
 def evaluate(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN|MODEL|ADAPTER]",
+            help="Run folder, model name or adapter folder; default: the newest run.",
+        ),
+    ] = None,
+    suite: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A pool file, of which every row is asked.")
+    ] = None,
+    pool: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|ORG/NAME", help="A pool, of which the eval split is asked."),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(help="Responses a prompt; 1 is greedy, more are drawn at 0.9.")
+    ] = 1,
+    temperature: Annotated[
+        float | None, typer.Option(help="Instead of 0 for one sample and 0.9 for several.")
+    ] = None,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(help="Tokens generated at most; default: the run's, or 512.")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="The model an adapter belongs to.")
+    ] = None,
+    template: Annotated[
+        str, typer.Option(metavar="auto|chat|plain", help="For a model; a run brings its own.")
+    ] = "auto",
+    instruction: Annotated[
+        str, typer.Option(help="For a model; a run brings its own.")
+    ] = DEFAULT_INSTRUCTION,
+    dtype: Annotated[
+        str, typer.Option(metavar="auto|float32|bfloat16", help="auto: bfloat16 on a GPU.")
+    ] = "auto",
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where it runs.")] = "auto",
+    batch_size: Annotated[int, typer.Option(help="Sequences decoded together.")] = 64,
+    name: Annotated[str | None, typer.Option(help="Folder name of the responses.")] = None,
+    root: Annotated[Path, typer.Option(help="Folder of all evaluations.")] = Path("evals"),
+    runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
     priors: Annotated[
-        list[Path], typer.Option("--prior", help="Prior file; repeat to compare several.")
-    ],
+        list[Path] | None,
+        typer.Option("--prior", help="Judge this prior file instead; repeat to compare several."),
+    ] = None,
     reference: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--reference",
-            help="Measured rates: outcomes, a prior, or a table with rates or counts.",
+            help="Rates to judge priors against: outcomes, a prior, or a table with rates.",
         ),
-    ],
+    ] = None,
     by: Annotated[
         str | None, typer.Option(help="Also mean reference rates by this column.")
     ] = None,
@@ -44,84 +74,43 @@ def evaluate(
     group_size: options.GroupSize = 8,
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for intervals; 0: none.")] = 1000,
     seed: options.Seed = 0,
+    force: Annotated[bool, typer.Option("--force", help="Start this evaluation over.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Judge priors against reference solve rates, over the pool and in the learnable band.
+    """Measure a run's, a model's or an adapter's accuracy on held-out prompts.
 
-    The band is U(p) > 0.8 at the reference rate. Intervals are bootstrapped over prompts.
+    One greedy response a prompt gives accuracy with a Wilson interval; --samples n gives avg@n and
+    pass@k with intervals bootstrapped over prompts. With --prior and --reference, judge priors
+    instead: over the pool and in the learnable band, U(p) > 0.8 at the reference rate.
 
+    Example: priorkit evaluate
     Example: priorkit evaluate --prior priors.parquet --reference rates.csv
     """
-    import numpy as np
+    from priorkit.errors import SettingError
+    from priorkit.rates import RateColumns
 
-    from priorkit.evaluate import evaluate_prior, group_means, known_to_all
-    from priorkit.prior import read_prior
-    from priorkit.rates import RateColumns, read_rates
+    if priors or reference is not None:
+        if not priors or reference is None:
+            raise SettingError("priors are judged with both --prior and --reference")
+        if target is not None:
+            raise SettingError(f"either {target!r} or --prior is evaluated, not both")
+        from .evaluate_prior import evaluate_priors
 
-    measured = read_rates(
-        reference, RateColumns(id_column, rate_column, successes_column, trials_column)
+        columns = RateColumns(id_column, rate_column, successes_column, trials_column)
+        evaluate_priors(priors, reference, columns, by, group_size, bootstrap, seed, as_json)
+        return
+    from .evaluate_model import Question, evaluate_model
+
+    question = Question(
+        suite=suite,
+        pool=pool,
+        samples=samples,
+        temperature=temperature,
+        max_new_tokens=max_new_tokens,
+        base=base,
+        template=template,
+        instruction=instruction,
+        model={"dtype": dtype, "device": device, "batch_size": batch_size},
+        seed=seed,
     )
-    held = {str(path): read_prior(path) for path in priors}
-    shared = known_to_all(measured, held.values())
-    judged = {
-        path: evaluate_prior(
-            prior,
-            shared,
-            np.random.Generator(np.random.PCG64(seed)),
-            group_size,
-            bootstrap,
-        )
-        for path, prior in held.items()
-    }
-    groups = group_means(measured, by) if by is not None else []
-    result: dict[str, Any] = {
-        "reference": str(reference),
-        "prompts": len(shared),
-        "priors": {path: asdict(calibration) for path, calibration in judged.items()},
-        "by": [{"value": value, "prompts": n, "mean_rate": mean} for value, n, mean in groups],
-    }
-    parts = [side_by_side(judged, reference), *map(reliability, judged.items())]
-    if groups:
-        rows = [[str(value), str(n), f"{mean:.3f}"] for value, n, mean in groups]
-        parts.append(table([str(by), "prompts", "mean rate"], rows))
-    emit(result, "\n\n".join(parts), as_json)
-
-
-def side_by_side(judged: dict[str, Calibration], reference: Path) -> str:
-    """One row a prior."""
-    header = ["prior", *(title for _, title in FIGURES)]
-    rows = [
-        [shown_path(path), *(_shown(getattr(calibration, name)) for name, _ in FIGURES)]
-        for path, calibration in judged.items()
-    ]
-    first = next(iter(judged.values()))
-    told = [
-        f"{shown_path(path)}: {c.n_floor_in_band} prompts of the band were never or always solved "
-        "in its source"
-        for path, c in judged.items()
-    ]
-    head = (
-        f"against {shown_path(reference)}: {first.n} prompts that all know, {first.n_band} of them "
-        "in the learnable band"
-    )
-    return "\n".join([head, table(header, rows), *told])
-
-
-def reliability(item: tuple[str, Calibration]) -> str:
-    """The reliability table of one prior."""
-    path, calibration = item
-    rows = [
-        [f"{b.low:.1f}-{b.high:.1f}", str(b.n), f"{b.expected:.3f}", f"{b.measured:.3f}"]
-        for b in calibration.reliability
-    ]
-    return "\n".join(
-        [shown_path(path), table(["expected", "prompts", "mean expected", "mean measured"], rows)]
-    )
-
-
-def _shown(figure: Figure) -> str:
-    if figure.value != figure.value:
-        return "–"
-    if figure.low != figure.low:
-        return f"{figure.value:.3f}"
-    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
+    evaluate_model(target, question, root, runs, name, force, as_json)

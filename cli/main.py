@@ -16,7 +16,7 @@ import typer
 
 from priorkit.errors import PriorkitError
 
-from . import demo, evaluate, pool, prior, probe
+from . import demo, evaluate, export, lab, pool, prior, probe, show, train
 
 app = typer.Typer(
     name="priorkit",
@@ -28,9 +28,13 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("probe")(probe.probe)
+app.command("train")(train.train)
+app.command("show")(show.show)
+app.command("export")(export.export)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(prior.app, name="prior")
 app.add_typer(pool.app, name="pool")
+app.add_typer(lab.app, name="lab")
 
 
 def _version(wanted: bool) -> None:

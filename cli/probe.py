@@ -148,7 +148,7 @@ def run_probe(
             probe = probe.noting({**notes, "versions": {"priorkit": __version__}})
             if force:  # only now, when nothing is left that may be refused
                 probe.start_over()
-            result = _generate(probe, made, verifiers, renderer)
+            result = generate(probe, made, verifiers, renderer)
         elif not as_json:
             note(
                 f"{shown_path(folder)}: finished before, nothing to generate (--force starts over)"
@@ -159,7 +159,8 @@ def run_probe(
     return FinishedProbe(probe, result)
 
 
-def _generate(probe: Probe, engine: Any, verifiers: Any, renderer: Any) -> ProbeResult:
+def generate(probe: Probe, engine: Any, verifiers: Any, renderer: Any) -> ProbeResult:
+    """Run a probe with its display; Ctrl-C says what is kept."""
     from .progress import probe_progress
 
     held, total = probe.held(), len(probe.pool) * probe.settings.samples

@@ -1,10 +1,10 @@
-"""Live progress of a probe on a terminal; silent elsewhere."""
+"""Live progress on a terminal; silent elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from priorkit.outcomes import Outcome
+    from priorkit.run_rows import StepRow
 
 
 class ProbeProgress:
@@ -69,16 +70,76 @@ class ProbeProgress:
 def probe_progress(total: int, held: Sequence[Outcome], samples: int) -> Iterator[ProbeProgress]:
     """A progress display for `total` samples of which `held` are there already."""
     progress = ProbeProgress(total, held, samples)
-    if not sys.stderr.isatty():
+    with _live(progress.render):
         yield progress
+
+
+class TrainProgress:
+    """The updates of a training run as they come."""
+
+    def __init__(self, updates: int) -> None:
+        self._updates = updates
+        self._steps: list[StepRow] = []
+        self._start = time.monotonic()
+
+    def __call__(self, step: StepRow) -> None:
+        """Take in one update."""
+        self._steps.append(step)
+
+    def render(self) -> RenderableType:
+        """What stands on the terminal now; fits 80 columns."""
+        from rich.text import Text
+
+        if not self._steps:
+            return Text("starting")
+        last = self._steps[-1]
+        recent = self._steps[-10:]
+        left = (self._updates - last.step) * (time.monotonic() - self._start) / len(self._steps)
+        filled = 40 * last.step // self._updates
+        groups = sum(step.n_groups for step in recent)
+        silent = sum(step.n_silent for step in recent) / max(groups, 1)
+        wasted = sum(step.n_wasted for step in self._steps)
+        rewards = [step.reward for step in recent if step.reward is not None]
+        reward = f"{sum(rewards) / len(rewards):.3f}" if rewards else "–"
+        speed = sum(s.n_tokens for s in recent) / max(sum(s.seconds_generate for s in recent), 1e-9)
+        return Text(
+            f"{'━' * filled}{'╌' * (40 - filled)} {last.step}/{self._updates} updates   "
+            f"ETA {int(left // 60)}:{int(left % 60):02d}\n"
+            f"last 10: reward {reward}   silent {silent:.2f}   {speed:.0f} tokens/s   "
+            f"wasted so far: {wasted} responses\n"
+            f"time: {_shares(recent)}"
+        )
+
+
+def _shares(steps: Sequence[StepRow]) -> str:
+    whole = max(sum(step.seconds_total for step in steps), 1e-9)
+    return ", ".join(
+        f"{name} {sum(getattr(step, f'seconds_{name}') for step in steps) / whole:.0%}"
+        for name in ("generate", "verify", "update")
+    )
+
+
+@contextmanager
+def train_progress(updates: int) -> Iterator[TrainProgress]:
+    """A progress display for a run of so many updates."""
+    progress = TrainProgress(updates)
+    with _live(progress.render):
+        yield progress
+
+
+@contextmanager
+def _live(render: Callable[[], RenderableType]) -> Iterator[None]:
+    """Draw four times a second on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
         return
     from rich.console import Console
     from rich.live import Live
 
     with Live(
-        get_renderable=progress.render,
+        get_renderable=render,
         console=Console(stderr=True),
         refresh_per_second=4,
         transient=True,
     ):
-        yield progress
+        yield

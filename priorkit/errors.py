@@ -6,7 +6,8 @@
     │   ├── PoolFileError
     │   ├── OutcomesFileError
     │   ├── PriorFileError
-    │   └── ProbeFolderError
+    │   ├── ProbeFolderError
+    │   └── RunFolderError
     ├── MismatchError (ValueError)         two files, each sound, that do not belong together
     ├── OutputError (OSError)              a result that could not be written
     └── EngineError (RuntimeError)         a model that cannot be loaded or run here
@@ -47,6 +48,10 @@ class PriorFileError(FileError):
 
 class ProbeFolderError(FileError):
     """A probe's folder is in use, damaged, or was started with other settings."""
+
+
+class RunFolderError(FileError):
+    """A run's folder is in use, damaged, or was started with other settings."""
 
 
 class MismatchError(PriorkitError, ValueError):

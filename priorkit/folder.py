@@ -9,21 +9,22 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from priorkit import parquet
-from priorkit.errors import OutputError, ProbeFolderError
+from priorkit.errors import FileError, OutputError, ProbeFolderError
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, error: type[FileError] = ProbeFolderError) -> Iterator[None]:
     """Have the folder to oneself, making it where it is not there.
 
     Raises:
-        ProbeFolderError: another process has it.
+        FileError: of the class given; another process has it.
         OutputError: it cannot be written.
     """
     try:
@@ -35,41 +36,65 @@ def locked(folder: Path) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as caught:
         os.close(handle)
-        raise ProbeFolderError(f"{folder}: another probe is at work here") from caught
+        raise error(f"{folder}: another process is at work here") from caught
     try:
         yield
     finally:
         os.close(handle)  # the lock goes with it
 
 
-def claim(path: Path, definition: Mapping[str, object], remedy: str) -> None:
+def claim(
+    path: Path,
+    definition: Mapping[str, object],
+    remedy: str,
+    error: type[FileError] = ProbeFolderError,
+    notes: Mapping[str, object] | None = None,
+) -> None:
     """Write a job's definition on first use; refuse a folder that holds another one.
 
     Args:
         path: the JSON file.
         definition: what must be equal for the job to go on.
         remedy: what to do about a difference, for the error.
+        error: the class raised.
+        notes: written beside the definition under `notes`, and never compared.
 
     Raises:
-        ProbeFolderError: another definition, named by its first difference, or a damaged file.
+        FileError: of the class given; another definition, named by its first difference, or a
+            damaged file.
     """
     ours = json.loads(json.dumps(definition))
     if not path.exists():
+        written = ours if notes is None else {**ours, "notes": notes}
         with parquet.replacing(path) as partial:
-            partial.write_text(json.dumps(ours, indent=1, sort_keys=True) + "\n")
+            partial.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
         return
     try:
         theirs = json.loads(path.read_text())
     except (ValueError, OSError, RecursionError) as caught:
-        raise ProbeFolderError(f"{path}: cannot be read ({caught}); {remedy}") from caught
+        raise error(f"{path}: cannot be read ({caught}); {remedy}") from caught
+    if notes is not None and isinstance(theirs, dict):
+        theirs.pop("notes", None)
     differs = difference(theirs, ours)
     if differs:
         name, before, now = differs
         if name == "pool.order_hash":
             name = "naming or order of the same prompts"
-        raise ProbeFolderError(
+        raise error(
             f"{path.parent}: was started with another {name} ({before}, now {now}); {remedy}"
         )
+
+
+def empty(folder: Path, error: type[FileError] = ProbeFolderError) -> None:
+    """Empty the folder, unless somebody is at work in it."""
+    if not folder.is_dir():
+        return
+    with locked(folder, error):
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            elif entry.name != ".lock":
+                entry.unlink()
 
 
 def merged(notes: Mapping[str, object], definition: Mapping[str, object]) -> dict[str, object]:

@@ -8,27 +8,22 @@ are dropped, so the outcomes are those of an unbroken probe, bit for bit where t
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 
 from priorkit.engines.protocol import (
     BatchedEngine,
-    Completion,
     Engine,
     Request,
     Sampling,
     request_seed,
 )
-from priorkit.engines.template import RenderedPrompt
-from priorkit.engines.thinking import OPEN
 from priorkit.errors import OutcomesFileError, ProbeFolderError, SettingError
-from priorkit.folder import claim, difference, locked, merged
+from priorkit.folder import claim, difference, empty, locked, merged
 from priorkit.outcomes import (
     Counts,
     Key,
@@ -41,6 +36,7 @@ from priorkit.outcomes import (
 )
 from priorkit.parquet import PARTIAL
 from priorkit.pool import Pool
+from priorkit.tasks import Judged, Renderer, Tasks, storable
 from priorkit.verify.protocol import Verifier
 
 #: Samples are asked for in runs that start at multiples of this, so that a probe raised from
@@ -64,18 +60,6 @@ class ProbeSettings:
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise SettingError(f"k must be at least 1 sample a prompt, got {self.samples}")
-
-
-class Renderer(Protocol):
-    """Turns a pool prompt into what the model reads."""
-
-    def render(self, prompt: Any) -> RenderedPrompt:
-        """Token ids, whether the prompt was cut, and whether its template opens thinking."""
-        ...
-
-    def think_tokens(self, tokens: Sequence[int], opened: bool) -> int | None:
-        """Tokens a response spent inside its thinking block; None where it has none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,10 +148,7 @@ class Probe:
             ProbeFolderError: another process works here, or the folder holds another definition.
             OutputError: the disk said no; finished samples stay.
         """
-        absent = sorted(set(self.pool.verifier) - set(verifiers))
-        if absent:
-            raise SettingError(f"the pool asks for verifier {absent[0]!r}, which was not given")
-        job = _Job(engine, verifiers, renderer, self._rendered(renderer))
+        tasks = Tasks(self.pool, renderer, verifiers)
         with locked(self.folder):
             self._claim()
             for left in self.folder.glob(f".*{PARTIAL}"):
@@ -176,7 +157,7 @@ class Probe:
             held = self._held(log)
             generated = 0
             try:
-                for row in self._missing(job, held):
+                for row in self._missing(engine, tasks, held):
                     log.append(row)
                     held[row.prompt_id, row.sample] = row
                     generated += 1
@@ -184,8 +165,7 @@ class Probe:
                         on_sample(row)
             finally:
                 log.close()
-            truncated = sum(prompt.truncated for prompt in job.rendered.values())
-            return self._finish(log, held, generated, truncated)
+            return self._finish(log, held, generated, tasks.n_truncated)
 
     def finished(self) -> ProbeResult | None:
         """The result when the compacted file holds every sample, without an engine; else None."""
@@ -213,14 +193,7 @@ class Probe:
 
     def start_over(self) -> None:
         """Empty the folder, unless somebody is at work in it."""
-        if not self.folder.is_dir():
-            return
-        with locked(self.folder):
-            for entry in self.folder.iterdir():
-                if entry.is_dir():
-                    shutil.rmtree(entry)
-                elif entry.name != ".lock":
-                    entry.unlink()
+        empty(self.folder)
 
     def held(self) -> list[Outcome]:
         """Finished samples in the folder that this probe would keep."""
@@ -232,44 +205,30 @@ class Probe:
     def _wanted(self) -> list[Key]:
         return [(key, s) for key in self.pool.prompt_id for s in range(self.settings.samples)]
 
-    def _rendered(self, renderer: Renderer) -> dict[str, RenderedPrompt]:
-        rendered = {}
-        for key, prompt in zip(self.pool.prompt_id, self.pool.prompt, strict=True):
-            try:
-                rendered[key] = renderer.render(prompt)
-            except SettingError as caught:
-                raise SettingError(f"prompt {key!r}: {caught}") from caught
-        return rendered
-
-    def _requests(self, rendered: Mapping[str, RenderedPrompt]) -> list[Request]:
+    def _requests(self, tasks: Tasks) -> list[Request]:
+        settings = self.settings
         return [
-            Request(
-                prompt_id=key,
-                prompt_tokens=prompt.tokens,
+            tasks.request(
+                row,
+                min(RUN_LENGTH, settings.samples - first),
+                request_seed(settings.seed, "probe", key, first_sample=first),
+                settings.sampling,
                 first_sample=first,
-                n=min(RUN_LENGTH, self.settings.samples - first),
-                seed=request_seed(self.settings.seed, "probe", key, first_sample=first),
-                sampling=self.settings.sampling,
             )
-            for key, prompt in rendered.items()
-            for first in range(0, self.settings.samples, RUN_LENGTH)
+            for row, key in enumerate(self.pool.prompt_id)
+            for first in range(0, settings.samples, RUN_LENGTH)
         ]
 
-    def _missing(self, job: _Job, held: dict[Key, Outcome]) -> Iterator[Outcome]:
+    def _missing(self, engine: Engine, tasks: Tasks, held: dict[Key, Outcome]) -> Iterator[Outcome]:
         """New outcomes, batch by batch where the engine has batches."""
-        row_of = {key: row for row, key in enumerate(self.pool.prompt_id)}
-        for batch in _batches(job.engine, self._requests(job.rendered), held):
-            for completion in job.engine.generate(batch):
+        for batch in _batches(engine, self._requests(tasks), held):
+            for completion in engine.generate(batch):
                 if _is_done(held, (completion.prompt_id, completion.sample)):
                     continue  # finished before the kill that broke this batch
-                yield self._outcome(completion, row_of[completion.prompt_id], job)
+                yield self._outcome(tasks.judge(completion))
 
-    def _outcome(self, completion: Completion, row: int, job: _Job) -> Outcome:
-        opened = job.rendered[completion.prompt_id].opens_thinking
-        # What the template opened belongs to the response: without it, thinking reads as speech.
-        text = _storable(OPEN + completion.text if opened else completion.text)
-        verifier = job.verifiers[self.pool.verifier[row]]
-        verdict = verifier.check(text, self.pool.answer[row], completion.finish_reason)
+    def _outcome(self, judged: Judged) -> Outcome:
+        completion, verdict = judged.completion, judged.verdict
         return Outcome(
             prompt_id=completion.prompt_id,
             sample=completion.sample,
@@ -277,10 +236,10 @@ class Probe:
             status=verdict.status,
             correct=correctness(verdict.status),
             n_tokens=len(completion.tokens),
-            think_tokens=job.renderer.think_tokens(completion.tokens, opened),
-            extracted=None if verdict.extracted is None else _storable(verdict.extracted),
+            think_tokens=judged.think_tokens,
+            extracted=None if verdict.extracted is None else storable(verdict.extracted),
             finish_reason=completion.finish_reason,
-            response=text if self.settings.keep_responses else None,
+            response=judged.text if self.settings.keep_responses else None,
         )
 
     def _held(self, log: OutcomeLog) -> dict[Key, Outcome]:
@@ -346,16 +305,6 @@ class Probe:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Job:
-    """What one call of `run` works with."""
-
-    engine: Engine
-    verifiers: Mapping[str, Verifier]
-    renderer: Renderer
-    rendered: Mapping[str, RenderedPrompt]
-
-
 def folder_name(model: str) -> str:
     """A folder's name for a model: the last part of its path, with plain characters.
 
@@ -387,8 +336,3 @@ def _keys(request: Request) -> list[Key]:
 
 def _is_done(held: Mapping[Key, Outcome], key: Key) -> bool:
     return key in held and held[key].status != "engine_error"
-
-
-def _storable(text: str) -> str:
-    """Valid Unicode: a lone surrogate would be refused by every file format."""
-    return text.encode("utf-8", "replace").decode() if not text.isascii() else text

@@ -90,7 +90,72 @@ PRIOR = FileKind(
     ),
 )
 
-FILE_KINDS = {kind.name: kind for kind in (POOL, OUTCOMES, PRIOR)}
+STEPS = FileKind(
+    "steps",
+    1,
+    (
+        Column("step", "int32"),
+        Column("loss", "float64"),
+        Column("kl", "float64", nullable=True),
+        Column("grad_norm", "float64"),
+        Column("learning_rate", "float64"),
+        Column("reward", "float64", nullable=True),
+        Column("n_groups", "int32"),
+        Column("n_silent", "int32"),
+        Column("n_used", "int32"),
+        Column("n_responses", "int32"),
+        Column("n_wasted", "int32"),
+        Column("n_no_verdict", "int32"),
+        Column("n_truncated", "int32"),
+        Column("n_tokens", "int64"),
+        Column("n_replayed", "int64"),
+        Column("n_prompt_tokens", "int64"),
+        Column("expected", "float64", nullable=True),
+        Column("seconds_generate", "float64"),
+        Column("seconds_verify", "float64"),
+        Column("seconds_update", "float64"),
+        Column("seconds_total", "float64"),
+    ),
+)
+
+GROUPS = FileKind(
+    "groups",
+    1,
+    (
+        Column("step", "int32"),
+        Column("round", "int32"),
+        Column("rank", "int32"),
+        Column("prompt_id", "string"),
+        Column("successes", "int32"),
+        Column("trials", "int32"),
+        Column("n_error", "int32"),
+        Column("n_truncated", "int32"),
+        Column("fate", "string"),
+        Column("expected", "float64", nullable=True),
+        Column("prefix_kind", "string", nullable=True),
+        Column("prefix_tokens", "int32"),
+        Column("node_id", "string", nullable=True),
+        Column("n_tokens", "int64"),
+        Column("n_replayed", "int64"),
+    ),
+)
+
+EVALS = FileKind(
+    "evals",
+    1,
+    (
+        Column("step", "int32"),
+        Column("prompt_id", "string"),
+        Column("successes", "int32"),
+        Column("trials", "int32"),
+        Column("n_error", "int32"),
+        Column("n_truncated", "int32"),
+        Column("n_tokens", "int64"),
+        Column("temperature", "float64"),
+    ),
+)
+
+FILE_KINDS = {kind.name: kind for kind in (POOL, OUTCOMES, PRIOR, STEPS, GROUPS, EVALS)}
 
 PriorKind = Literal["anchor", "irt", "length", "posterior", "import"]
 PRIOR_KINDS: tuple[PriorKind, ...] = ("anchor", "irt", "length", "posterior", "import")

@@ -156,7 +156,7 @@ def test_two_probes_never_work_in_one_folder(tmp_path):
     slow = threading.Thread(target=run, args=(tmp_path, "plain", 0.003))
     slow.start()
     wait_for(tmp_path / "shards", slow)
-    with pytest.raises(ProbeFolderError, match="another probe is at work"):
+    with pytest.raises(ProbeFolderError, match="another process is at work"):
         run(tmp_path, "plain")
     slow.join()
     assert len(read_outcomes(tmp_path / "outcomes.parquet")) == PROMPTS * SAMPLES
@@ -169,7 +169,7 @@ def test_starting_over_empties_the_folder_but_never_under_another_probe(tmp_path
     slow = threading.Thread(target=run, args=(tmp_path, "plain", 0.003))
     slow.start()
     wait_for(tmp_path / "shards", slow)
-    with pytest.raises(ProbeFolderError, match="another probe is at work"):
+    with pytest.raises(ProbeFolderError, match="another process is at work"):
         probe(tmp_path).start_over()
     slow.join()
     assert len(read_outcomes(tmp_path / "outcomes.parquet")) == PROMPTS * SAMPLES

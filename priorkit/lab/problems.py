@@ -189,9 +189,7 @@ def _columns(a: int, b: int) -> list[tuple[int, int]]:
     """Digit pairs from the right, the shorter number filled with zeros."""
     x, y = _digits(a), _digits(b)
     width = max(len(x), len(y))
-    return list(
-        zip(x + [0] * (width - len(x)), y + [0] * (width - len(y)), strict=True)
-    )
+    return list(zip(x + [0] * (width - len(x)), y + [0] * (width - len(y)), strict=True))
 
 
 def _number(digits: list[int], carry: int) -> int:

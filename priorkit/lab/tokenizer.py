@@ -35,7 +35,7 @@ def lab_tokenizer() -> PreTrainedTokenizerFast:
     core.pre_tokenizer = pre_tokenizers.Split(Regex(r"\\boxed\{|[\s\S]"), behavior="isolated")
     core.decoder = decoders.Fuse()
     core.add_special_tokens([AddedToken(token, special=True) for token in _SPECIAL])
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=core,
         pad_token=PAD,
         bos_token=START,

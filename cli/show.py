@@ -1,0 +1,173 @@
+"""`priorkit show`: where a training run stands."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options
+from .output import emit, shown_path, table
+
+if TYPE_CHECKING:
+    from priorkit.run_rows import StepRow
+    from priorkit.run_tables import Run
+
+HORIZONS = (10, 30, 60, 100, 200, 300)
+_POLL = 1.0  # seconds
+
+
+def show(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="Run folder; default: the newest.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print updates as they come, until the last.")
+    ] = False,
+    root: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
+    as_json: options.AsJson = False,
+) -> None:
+    """Show where a run stands: silent groups, waste, reward, accuracy, and where time went.
+
+    Example: priorkit show
+    """
+    from priorkit.run_tables import newest_run, read_run
+
+    folder = run if run is not None else newest_run(root)
+    held = read_run(folder)
+    if follow:
+        held = _follow(held)
+    emit(describe(held), story(held), as_json)
+
+
+def _follow(run: Run) -> Run:
+    """Print every update from now on; returns the run as it ended, or as it was at Ctrl-C."""
+    from priorkit.run_tables import read_run
+
+    told = len(run.steps)
+    try:
+        while not run.finished:
+            time.sleep(_POLL)
+            run = read_run(run.folder)
+            told = min(told, len(run.steps))  # a resumed run goes back to its checkpoint
+            for step in run.steps[told:]:
+                typer.echo(update_line(step), err=True)
+            told = len(run.steps)
+    except KeyboardInterrupt:
+        pass
+    return run
+
+
+def update_line(step: StepRow) -> str:
+    """One update on one line."""
+    reward = "–" if step.reward is None else f"{step.reward:.3f}"
+    return (
+        f"update {step.step}: reward {reward}, silent {step.n_silent}/{step.n_groups}, "
+        f"loss {step.loss:+.4f}, {step.n_tokens / max(step.seconds_generate, 1e-9):.0f} tokens/s, "
+        f"{step.seconds_total:.1f} s"
+    )
+
+
+def describe(run: Run) -> dict[str, Any]:
+    """A run in figures."""
+    import numpy as np
+
+    from priorkit.run_figures import evaluations, silent_at, waste_at
+
+    steps = run.steps
+    reached = sorted({t for t in HORIZONS if t <= len(steps)} | ({len(steps)} if steps else set()))
+    tokens, responses = sum(s.n_tokens for s in steps), sum(s.n_responses for s in steps)
+    spent = {
+        name: sum(getattr(step, f"seconds_{name}") for step in steps)
+        for name in ("generate", "verify", "update", "total")
+    }
+    return {
+        "run": str(run.folder),
+        "finished": run.finished,
+        "selector": run.settings["selector"]["name"],
+        "policy": run.settings["policy"]["name"],
+        "updates": len(steps),
+        "updates_wanted": run.settings["settings"]["updates"],
+        "silent": {str(t): silent_at(run, t) for t in reached},
+        "waste": {str(t): waste_at(run, t) for t in reached},
+        "reward_first": _mean_reward(steps[:10]),
+        "reward_last": _mean_reward(steps[-10:]),
+        "responses": responses,
+        "without_verdict": sum(step.n_no_verdict for step in steps),
+        "truncated": sum(step.n_truncated for step in steps),
+        "tokens": tokens,
+        "tokens_per_second": tokens / spent["generate"] if spent["generate"] else None,
+        "seconds": spent,
+        "evaluations": [
+            {
+                "update": one.update,
+                "prompts": one.accuracy.n_prompts,
+                "accuracy": one.accuracy.mean,
+                "low": one.accuracy.low,
+                "high": one.accuracy.high,
+                "gain": None if one.gain is None else one.gain._asdict(),
+            }
+            for one in evaluations(run, np.random.Generator(np.random.PCG64(0)))
+        ],
+    }
+
+
+def _mean_reward(steps: list[StepRow]) -> float | None:
+    known = [step.reward for step in steps if step.reward is not None]
+    return sum(known) / len(known) if known else None
+
+
+def story(run: Run) -> str:
+    """A run's account for people."""
+    facts = describe(run)
+    state = "finished" if facts["finished"] else "not finished"
+    parts = [
+        f"{shown_path(run.folder)}: {facts['selector']} on {facts['policy']}, {state}, "
+        f"{facts['updates']} of {facts['updates_wanted']} updates"
+    ]
+    if run.steps:
+        rows = [[t, f"{facts['silent'][t]:.3f}", str(facts["waste"][t])] for t in facts["silent"]]
+        parts += [table(["updates", "silent@t", "waste@t"], rows), *_course(facts)]
+    return "\n".join([*parts, *_accuracies(facts)])
+
+
+def _course(facts: dict[str, Any]) -> list[str]:
+    seconds = facts["seconds"]
+    whole = max(seconds["total"], 1e-9)
+    shares = ", ".join(
+        f"{name} {seconds[name] / whole:.0%}" for name in ("generate", "verify", "update")
+    )
+    first, last = facts["reward_first"], facts["reward_last"]
+    reward = "no verdicts" if first is None else f"{first:.3f} → {last:.3f}"
+    rate = facts["tokens_per_second"]
+    lines = [
+        f"reward, first and last 10 updates: {reward}",
+        f"{facts['tokens']} tokens in {facts['responses']} responses"
+        + ("" if rate is None else f", {rate:.0f} tokens/s"),
+        f"time: {whole:.1f} s ({shares})",
+    ]
+    if facts["without_verdict"]:
+        lines.append(f"{facts['without_verdict']} responses without a verdict")
+    if facts["truncated"]:
+        lines.append(f"{facts['truncated']} responses cut at the length limit without an answer")
+    return lines
+
+
+def _accuracies(facts: dict[str, Any]) -> list[str]:
+    if not facts["evaluations"]:
+        return []
+    rows = [
+        [str(one["update"]), str(one["prompts"]), f"{one['accuracy']:.3f}",
+         f"[{one['low']:.3f}, {one['high']:.3f}]"]
+        for one in facts["evaluations"]
+    ]  # fmt: skip
+    lines = [table(["after update", "held out", "accuracy", "95 %"], rows)]
+    gain = facts["evaluations"][-1].get("gain")
+    if gain:
+        lines.append(
+            f"gain {gain['value']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}], paired over "
+            "prompts; other seeds vary more than other prompts do"
+        )
+    return lines
