@@ -144,8 +144,12 @@ def kl_penalty(
 
 
 def token_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Log-likelihood of each token, `[S, T]` in float32, from the logits `[S, T, V]` before it."""
+    """Log-likelihood of each token, `[S, T]`, from the logits `[S, T, V]` before it.
+
+    In float32, or in float64 where the logits are.
+    """
+    wide = logits if logits.dtype == torch.float64 else logits.float()
     flat = torch.nn.functional.cross_entropy(
-        logits.float().flatten(0, 1), tokens.flatten(), reduction="none"
+        wide.flatten(0, 1), tokens.flatten(), reduction="none"
     )
     return -flat.view_as(tokens)

@@ -145,7 +145,8 @@ def _adapted(model: Any, lora: LoraSettings, seed: int) -> PeftModel:
         target_modules="all-linear",
         task_type="CAUSAL_LM",
     )
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # PEFT asks transformers by an old name
         torch.manual_seed(seed)
         return get_peft_model(model, config)
 
