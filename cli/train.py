@@ -34,6 +34,9 @@ def train(
         str | None,
         typer.Option(help="What picks prompts. Default: thinkprior with a prior, else uniform."),
     ] = None,
+    reference: Annotated[
+        Path | None, typer.Option("--reference", help="Measured rates, for the oracle alone.")
+    ] = None,
     updates: Annotated[int, typer.Option(help="Optimiser steps.")] = 60,
     groups: Annotated[int, typer.Option("--groups", "-B", help="Prompts an update.")] = 8,
     group_size: options.GroupSize = 8,
@@ -128,6 +131,7 @@ def train(
         pool=pool,
         prior=prior,
         selector=selector,
+        reference=reference,
         missing=missing,  # type: ignore[arg-type]
         keep_strength=keep_strength,
         template=Template(template, instruction, max_prompt_tokens),
@@ -173,7 +177,7 @@ def _train(made: Ingredients, folder: Path, force: bool) -> Run:
     with made.training(folder) as training:
         if force:
             empty(folder, RunFolderError)
-        _warn_of_other_threads(folder, training.notes)
+        _tell_of_resuming(folder, training.notes)
         with polite_stop() as stop, train_progress(training.settings.updates) as progress:
             run = training.run(on_update=progress, should_stop=stop)
     if not run.finished:
@@ -185,7 +189,15 @@ def _train(made: Ingredients, folder: Path, force: bool) -> Run:
     return run
 
 
-def _warn_of_other_threads(folder: Path, notes: Any) -> None:
+def _tell_of_resuming(folder: Path, notes: Any) -> None:
+    from priorkit.checkpoint import newest_folder
+    from priorkit.errors import RunFolderError
+
+    try:
+        reached = int(newest_folder(folder / "checkpoints").name)
+    except RunFolderError:
+        return
+    note(f"{shown_path(folder)}: going on after update {reached}")
     try:
         before = json.loads((folder / "run.json").read_text())["notes"]["threads"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -149,7 +149,5 @@ def token_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
     In float32, or in float64 where the logits are.
     """
     wide = logits if logits.dtype == torch.float64 else logits.float()
-    flat = torch.nn.functional.cross_entropy(
-        wide.flatten(0, 1), tokens.flatten(), reduction="none"
-    )
+    flat = torch.nn.functional.cross_entropy(wide.flatten(0, 1), tokens.flatten(), reduction="none")
     return -flat.view_as(tokens)

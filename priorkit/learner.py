@@ -7,7 +7,6 @@ in the loss's denominator.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from priorkit import grpo
 from priorkit.errors import EngineError, SettingError
+from priorkit.memory import memory_advice
 from priorkit.policy import Policy
 
 
@@ -115,7 +115,11 @@ class Learner:
             EngineError: a loss or gradient that is not a number; the weights are unchanged.
             EngineError: out of memory.
         """
-        with _memory_advice(self.settings.micro_tokens):
+        micro = self.settings.micro_tokens
+        with memory_advice(
+            f"in the gradient step with {micro} tokens at once",
+            f"try --micro-tokens {max(micro // 2, 1)}, or fewer or shorter rollouts",
+        ):
             loss, kl = self._accumulate(batch)
         norm = float(torch.nn.utils.clip_grad_norm_(self.policy.parameters, self.settings.clip))
         if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -244,17 +248,3 @@ class _Forward:
         options = {"logits_to_keep": scored + 1} if self._keeps else {}
         logits = model(input_ids=padded.ids, use_cache=False, **options).logits
         return grpo.token_logprobs(logits[:, -scored - 1 : -1], padded.ids[:, padded.first :])
-
-
-@contextlib.contextmanager
-def _memory_advice(micro_tokens: int) -> Iterator[None]:
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        if known or "allocate memory" in str(error):
-            raise EngineError(
-                f"out of memory in the gradient step with {micro_tokens} tokens at once; try "
-                f"--micro-tokens {max(micro_tokens // 2, 1)}, or fewer or shorter rollouts"
-            ) from error
-        raise

@@ -11,7 +11,7 @@ import importlib.util
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,17 @@ from priorkit.beta import EPSILON, KAPPA, BetaPrior, flat_prior
 from priorkit.columns import FloatArray
 from priorkit.engines.models import ModelSource, resolve_model
 from priorkit.engines.template import DEFAULT_INSTRUCTION, PromptRenderer
-from priorkit.errors import MissingExtraError, PoolFileError, RunFolderError, SettingError
+from priorkit.errors import (
+    MismatchError,
+    MissingExtraError,
+    PoolFileError,
+    RunFolderError,
+    SettingError,
+)
 from priorkit.pool import Pool, bundled_pool, read_pool
 from priorkit.prior import Fitted, Missing, fit_to_pool, read_prior
-from priorkit.selectors import make_selector
+from priorkit.rates import read_rates
+from priorkit.selectors import Selector, make_selector
 from priorkit.tasks import Tasks
 from priorkit.verify import Verifier, make_verifier, verifier_identity
 
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
     from priorkit.train import Training, TrainSettings
 
 _NEEDED = ("torch", "transformers", "peft")
+_NEED_A_PRIOR = ("thinkprior", "prior-only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +79,8 @@ class Recipe:
     """Prior file; None for Beta(1, 1)."""
     selector: str | None = None
     """By name; None for `thinkprior` with a prior and `uniform` without one."""
-    selector_options: Mapping[str, object] = field(default_factory=dict)
-    """The selector's own."""
+    reference: Path | None = None
+    """Measured rates, for the oracle alone."""
     missing: Missing = "refuse"
     """What a prompt gets that the prior lacks."""
     keep_strength: bool = False
@@ -89,8 +97,8 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.save_every < 1:
             raise SettingError(f"save_every must be at least 1, got {self.save_every}")
-        if self.selector == "thinkprior" and self.prior is None:
-            raise SettingError("selector thinkprior needs a prior: pass --prior FILE")
+        if self.prior is None and self.selector in _NEED_A_PRIOR:
+            raise SettingError(f"selector {self.selector} needs a prior: pass --prior FILE")
 
     @property
     def selector_name(self) -> str:
@@ -116,11 +124,25 @@ class Recipe:
             held_out = None
         fitted = self._fitted(pool)
         belief = flat_prior(pool.prompt_id) if fitted is None else fitted.prior
-        make_selector(
-            self.selector_name, belief, self.settings.group_size, self.settings.seed,
-            **self.selector_options,
-        )  # fmt: skip  # refused here rather than after the model is loaded
-        return Ingredients(self, resolve_model(self.policy), pool, held_out, belief, fitted)
+        made = Ingredients(
+            self, resolve_model(self.policy), pool, held_out, belief, fitted, self._options(pool)
+        )
+        made.selector()  # refused here rather than after the model is loaded
+        return made
+
+    def _options(self, pool: Pool) -> dict[str, FloatArray]:
+        """The selector's own options."""
+        if self.reference is None:
+            return {}
+        rates = read_rates(self.reference)
+        place = {key: row for row, key in enumerate(rates.prompt_id)}
+        absent = [key for key in pool.prompt_id if key not in place]
+        if absent:
+            raise MismatchError(
+                f"{self.reference}: has no rate for {len(absent)} of the pool's {len(pool)} "
+                f"prompts (first: {absent[0]!r})"
+            )
+        return {"reference_rate": rates.rate[[place[key] for key in pool.prompt_id]]}
 
     def _fitted(self, pool: Pool) -> Fitted | None:
         if self.prior is None:
@@ -142,6 +164,7 @@ class Ingredients:
         held_out: prompts to evaluate on; None where the pool has none.
         belief: `[P]` in pool order.
         fitted: how the prior fits the pool; None without a prior.
+        options: the selector's own.
     """
 
     recipe: Recipe
@@ -150,6 +173,13 @@ class Ingredients:
     held_out: Pool | None
     belief: BetaPrior
     fitted: Fitted | None
+    options: Mapping[str, FloatArray]
+
+    def selector(self) -> Selector:
+        """A fresh selector over the pool."""
+        settings = self.recipe.settings
+        name = self.recipe.selector_name
+        return make_selector(name, self.belief, settings.group_size, settings.seed, **self.options)
 
     @property
     def name(self) -> str:
@@ -170,7 +200,7 @@ class Ingredients:
             "prior": None if self.fitted is None else _identity(self.belief),
             "selector": {
                 "name": recipe.selector_name,
-                "options": {k: _recorded(v) for k, v in recipe.selector_options.items()},
+                "options": {name: _digest(values) for name, values in self.options.items()},
             },
             "template": {
                 "mode": recipe.template.mode,
@@ -222,10 +252,7 @@ class Ingredients:
                 settings=settings,
                 policy=Policy(model, tokenizer, self.source, settings.lora, settings.seed),
                 tasks=Tasks(self.pool, renderer, verifiers),
-                selector=make_selector(
-                    recipe.selector_name, self.belief, settings.group_size, settings.seed,
-                    **recipe.selector_options,
-                ),
+                selector=self.selector(),
                 held_out=None
                 if self.held_out is None
                 else Tasks(self.held_out, renderer, verifiers),
@@ -269,8 +296,3 @@ def _digest(*columns: FloatArray) -> str:
     for column in columns:
         digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
     return digest.hexdigest()[:16]
-
-
-def _recorded(value: object) -> object:
-    """An option as JSON: arrays by their digest."""
-    return {"sha256": _digest(value)} if isinstance(value, np.ndarray) else value

@@ -29,9 +29,7 @@ def literal_loss(logprobs, masks, advantages, loss_length, limit):
     """−(1/BG) Σ A_i (1/L_i) Σ_t log π, as the design's table prints it, in Python floats."""
     lengths = [sum(mask) for mask in masks]
     total = 0.0
-    for logprob, mask, advantage, length in zip(
-        logprobs, masks, advantages, lengths, strict=True
-    ):
+    for logprob, mask, advantage, length in zip(logprobs, masks, advantages, lengths, strict=True):
         divisor = {
             "response": max(length, 1),
             "token": max(sum(lengths) / len(lengths), 1),
@@ -105,9 +103,7 @@ def batches(draw):
 def test_the_loss_and_its_gradient_are_those_of_the_literal_formula(batch, loss_length, limit):
     logprobs, mask, advantages = batch
     held = torch.tensor(logprobs, requires_grad=True)
-    weights = grpo.sequence_weights(
-        torch.tensor(mask.sum(axis=1)), len(mask), loss_length, limit
-    )
+    weights = grpo.sequence_weights(torch.tensor(mask.sum(axis=1)), len(mask), loss_length, limit)
     loss, metrics = grpo.policy_loss(held, torch.tensor(mask), torch.tensor(advantages), weights)
     loss.backward()
     expected = literal_loss(logprobs, mask, advantages, loss_length, limit)

@@ -147,7 +147,9 @@ def test_a_loss_that_is_not_a_number_is_refused_and_changes_nothing(policy):
     assert all(torch.equal(before[name], tensor) for name, tensor in policy.state().items())
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried")])
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried")]
+)
 def test_out_of_memory_comes_with_advice(policy, error, monkeypatch):
     learner = Learner(policy, LearnerSettings(micro_tokens=512), 16)
 

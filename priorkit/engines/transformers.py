@@ -11,7 +11,6 @@ repetition penalty would make the samples come from another distribution than a 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -22,7 +21,8 @@ from priorkit.engines.decoding import Decoder, Decoding
 from priorkit.engines.loading import DeviceName, DtypeName, load_model
 from priorkit.engines.models import ModelSource
 from priorkit.engines.protocol import Completion, Request
-from priorkit.errors import EngineError, SettingError
+from priorkit.errors import SettingError
+from priorkit.memory import memory_advice
 
 
 class TransformersEngine:
@@ -111,7 +111,10 @@ class TransformersEngine:
             self.model.eval()
             decoding = Decoding(self._decoder, self.tokenizer, self.end_tokens, batch)
             while decoding.alive:
-                with _memory_advice(self.batch_size):
+                with memory_advice(
+                    f"while generating {self.batch_size} sequences at once",
+                    f"try a smaller --batch-size, such as {max(self.batch_size // 2, 1)}",
+                ):
                     ended = decoding.advance()
                 yield from ended
 
@@ -124,18 +127,3 @@ def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
     configured = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     listed = configured if isinstance(configured, list) else [configured]
     return frozenset(int(token) for token in [*listed, tokenizer.eos_token_id] if token is not None)
-
-
-@contextlib.contextmanager
-def _memory_advice(batch_size: int) -> Iterator[None]:
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        # The CPU's allocator raises a bare RuntimeError.
-        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        if known or "allocate memory" in str(error):
-            raise EngineError(
-                f"out of memory while generating {batch_size} sequences at once; "
-                f"try a smaller --batch-size, such as {max(batch_size // 2, 1)}"
-            ) from error
-        raise
