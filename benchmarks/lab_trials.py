@@ -13,7 +13,7 @@ import argparse
 import json
 import multiprocessing
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 TASK_SEEDS = (1, 2, 3)  # task seed 0 was for tuning
@@ -165,7 +165,7 @@ def main() -> None:
             print(f"{at}/{len(jobs)} {name}", flush=True)
     from lab_figures import write_figures
 
-    write_figures(arguments.out, [(trial, asdict(trial)) for trial in wanted])
+    write_figures(arguments.out, wanted)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,9 @@ def evaluate_model(
 
 def answerer(target: str | None, question: Question, runs: Path) -> Answerer:
     """Who a run folder, an adapter folder or a model name stands for."""
+    from priorkit.extras import TRAINING, require
+
+    require("running a model", *TRAINING)
     from priorkit import adapter
     from priorkit.engines.models import resolve_model
     from priorkit.run_tables import newest_run, read_run

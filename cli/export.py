@@ -40,6 +40,9 @@ def export(
     Example: priorkit export runs/thinkprior-Qwen2.5-Math-7B-s0 --what merged
     """
     from priorkit.errors import SettingError
+    from priorkit.extras import TRAINING, require
+
+    require("exporting", *TRAINING)
     from priorkit.export import export_adapter, export_merged, export_posterior
     from priorkit.run_tables import newest_run, read_run
 

@@ -33,6 +33,9 @@ def build(
     Example: priorkit lab build --out lab
     """
     from priorkit.errors import OutputError
+    from priorkit.extras import TRAINING, require
+
+    require("building models", *TRAINING)
     from priorkit.lab.nano import NANO, build_nano
 
     taken = [folder / name for name in NANO if (folder / name).exists()]

@@ -101,6 +101,9 @@ def train(
 
     Example: priorkit train --prior priors.parquet
     """
+    from priorkit.extras import TRAINING, require
+
+    require("training", *TRAINING)
     from priorkit.engines.protocol import Sampling
     from priorkit.learner import LearnerSettings
     from priorkit.policy import LoraSettings

@@ -46,10 +46,12 @@ class Accuracy:
         mean: avg@n, the mean over prompts of each one's share of correct verdicts.
         low: lower end of its 95 % interval.
         high: upper end.
-        interval: "wilson" when every judged prompt has exactly one verdict, else "bootstrap".
+        interval: "wilson" when every judged prompt has exactly one verdict, or when all samples
+            of all prompts went alike; else "bootstrap".
         pass_at: (value, low, high) of pass@k for k = 1, 2, 4, … up to `n`, and `n` itself; `n` is
             the smallest number of samples any sampled prompt has. A k that no prompt has verdicts
-            enough for is left out.
+            enough for is left out. Where every prompt's pass@k is 0, or every one's is 1, a
+            bootstrap would have no width; there the interval is Wilson's, a prompt a trial.
         pass_prompts: how many prompts each pass@k rests on: those with at least k verdicts.
         n_truncated: samples cut at the length limit; they count as wrong.
         n_error: samples without a verdict; they count as nothing.
@@ -107,7 +109,7 @@ def accuracy(counts: Counts, rng: np.random.Generator, resamples: int = RESAMPLE
         mean=mean,
         low=low,
         high=high,
-        interval="wilson" if (trials == 1).all() else "bootstrap",
+        interval="wilson" if _is_wilsons(successes / trials, trials) else "bootstrap",
         pass_at=pass_at,
         pass_prompts={k: int(enough[k].sum()) for k in pass_at},
         n_truncated=int(counts.n_truncated.sum()),
@@ -180,7 +182,8 @@ def bootstrap_mean(
 
     The interval is about other prompts of this kind, and holds the noise of sampling each one. It
     is narrow on few prompts (95 % covers about 94 on 30 prompts, 91 on 10), and has no width where
-    all values are equal, as with one prompt or a pool that was never solved: that is no certainty.
+    all values are equal, as with one prompt or a pool that was never solved: that is no certainty
+    (`accuracy` takes Wilson's interval there).
 
     Args:
         values: `[P]` one finite number a prompt, such as its solve rate.
@@ -269,10 +272,15 @@ def _pass_estimate(
     successes: IntArray, trials: IntArray, k: int, rng: np.random.Generator, resamples: int
 ) -> Estimate:
     rates = pass_at_k(successes, trials, k)
-    if (trials == 1).all():
-        low, high = wilson_interval(int(successes.sum()), len(trials))
+    if _is_wilsons(rates, trials):
+        low, high = wilson_interval(round(rates.sum()), len(trials))
         return Estimate(float(rates.mean()), low, high)
     return bootstrap_mean(rates, rng, resamples)
+
+
+def _is_wilsons(rates: FloatArray, trials: IntArray) -> bool:
+    """Whether a prompt is one trial: one verdict each, or all of them never or always solved."""
+    return bool((trials == 1).all() or (rates == 0).all() or (rates == 1).all())
 
 
 def _resampled_means(values: FloatArray, rng: np.random.Generator, resamples: int) -> FloatArray:

@@ -36,6 +36,9 @@ VERSION = 1
 _KEPT = 2  # a damaged newest one leaves the one before
 _DRAFT = ".draft-"
 
+#: What reading a damaged file raises: of the disk, of either format, or of what is missing in it.
+_DAMAGE = (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
@@ -103,12 +106,13 @@ def save_checkpoint(
         write_posterior(draft / "posterior.parquet")
         _put_in_place(draft, target)
     except (OSError, SafetensorError) as caught:
-        shutil.rmtree(draft, ignore_errors=True)
-        reason = getattr(caught, "strerror", None) or str(caught).split("\n")[0]
+        reason = getattr(caught, "strerror", None) or _first_line(caught)
         raise OutputError(
             f"{target}: the checkpoint could not be written ({reason}); earlier ones are kept, so "
             "the same command goes on from there"
         ) from caught
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
     for old in _complete(root)[:-_KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return target
@@ -153,16 +157,16 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         return Checkpoint(
             folder,
             int(state["update"]),
-            _with_arrays(state["selector"], arrays),
+            dict(_with_arrays(state["selector"], arrays)),
             load_file(folder / "adapter_model.safetensors"),
             load_file(folder / "optimizer.safetensors"),
             torch.tensor(list(bytes.fromhex(state["random_state"])), dtype=torch.uint8),
         )
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as caught:
-        if isinstance(caught, RunFolderError):
-            raise
+    except RunFolderError:
+        raise
+    except _DAMAGE as caught:
         raise RunFolderError(
-            f"{folder}: the checkpoint cannot be read ({str(caught).splitlines()[0][:200]}); "
+            f"{folder}: the checkpoint cannot be read ({_first_line(caught)}); "
             "remove that folder to go on from the one before"
         ) from caught
 
@@ -186,19 +190,34 @@ def _put_in_place(draft: Path, target: Path) -> None:
 
 
 def _without_arrays(value: Any, arrays: dict[str, AnyArray]) -> Any:
-    """The value as JSON, its numpy arrays moved to `arrays` and named in their place."""
+    """The value as JSON, its numpy arrays moved to `arrays` and named in their place.
+
+    A mapping that would read as such a name is put into another one, under `mapping`.
+    """
     if isinstance(value, Mapping):
-        return {str(key): _without_arrays(one, arrays) for key, one in value.items()}
+        for key in value:
+            assert isinstance(key, str), f"key {key!r} of a selector's state is no text"
+        plain = {key: _without_arrays(one, arrays) for key, one in value.items()}
+        return {"mapping": plain} if set(plain) in ({"array"}, {"mapping"}) else plain
+    if isinstance(value, (list, tuple)):
+        return [_without_arrays(one, arrays) for one in value]
     if isinstance(value, np.ndarray):
         name = f"array-{len(arrays)}"
-        arrays[name] = np.ascontiguousarray(value)
+        arrays[name] = np.asarray(value, order="C")
         return {"array": name}
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _with_arrays(value: Any, arrays: Mapping[str, AnyArray]) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"array"}:
-            return arrays[value["array"]]
-        return {key: _with_arrays(one, arrays) for key, one in value.items()}
-    return value
+    if isinstance(value, list):
+        return [_with_arrays(one, arrays) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array"}:
+        return arrays[value["array"]]
+    inner = value["mapping"] if set(value) == {"mapping"} else value
+    return {key: _with_arrays(one, arrays) for key, one in inner.items()}
+
+
+def _first_line(caught: BaseException) -> str:
+    return (str(caught).splitlines() or [type(caught).__name__])[0][:200]

@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+
+from safetensors import SafetensorError
 
 from priorkit import parquet
-from priorkit.adapter import CONFIG, WEIGHTS, load_adapted
+from priorkit.adapter import CONFIG, WEIGHTS, load_adapted, write_model
 from priorkit.checkpoint import newest_folder
-from priorkit.engines.models import ModelSource, resolve_model
-from priorkit.errors import MismatchError, OutputError
+from priorkit.engines.models import LAB_MODELS, ModelSource, hub_name, resolve_model
+from priorkit.errors import MismatchError, ModelNotFoundError, OutputError, PriorkitError
+from priorkit.prior import read_prior
 from priorkit.run_figures import accuracy_at, eval_steps, silent_at
 from priorkit.run_tables import Run
+
+_TAGS = "tags: [grpo, lora, priorkit]"
+"""A line of every card, by which an earlier export is known."""
 
 
 def export_adapter(run: Run, folder: Path, *, force: bool = False) -> Path:
     """Write the newest checkpoint's adapter as PEFT reads it, with a card.
 
+    Its configuration names the base as other machines know it (see `base_id`).
+
     Raises:
-        OutputError: the folder exists (without `force`), or the disk said no.
+        OutputError: the folder exists (without `force`) or is no earlier export, or the disk said
+            no.
         RunFolderError: the run has no checkpoint.
     """
     checkpoint = newest_folder(run.folder / "checkpoints")
-    with _replacing_folder(folder, force) as draft:
-        for name in (WEIGHTS, CONFIG):
-            shutil.copyfile(checkpoint / name, draft / name)
-        (draft / "README.md").write_text(card(run, "LoRA adapter"))
+    weights, config = (checkpoint / WEIGHTS).read_bytes(), (checkpoint / CONFIG).read_text()
+    named = {**json.loads(config), "base_model_name_or_path": base_id(run)}
+    with replacing_folder(folder, force, _is_export) as draft:
+        (draft / WEIGHTS).write_bytes(weights)
+        (draft / CONFIG).write_text(json.dumps(named, indent=2) + "\n")
+        (draft / "README.md").write_text(card(run, "LoRA adapter", "peft"))
     return folder
 
 
@@ -43,17 +54,22 @@ def export_merged(run: Run, folder: Path, *, base: str | None = None, force: boo
     """
     checkpoint = newest_folder(run.folder / "checkpoints")
     source = run_base(run, base)
-    model, tokenizer = load_adapted(checkpoint, source, dtype="auto", device="cpu")
-    with _replacing_folder(folder, force) as draft:
-        model.save_pretrained(draft)
-        tokenizer.save_pretrained(draft)
-        (draft / "README.md").write_text(card(run, "merged weights"))
+    with replacing_folder(folder, force, _is_export) as draft:
+        model, tokenizer = load_adapted(checkpoint, source, dtype="auto", device="cpu")
+        write_model(draft, model, tokenizer)
+        (draft / "README.md").write_text(card(run, "merged weights", "transformers"))
     return folder
 
 
 def export_posterior(run: Run, path: Path, *, force: bool = False) -> Path:
-    """Copy the newest checkpoint's beliefs, prior plus observed counts, as a prior file."""
+    """Copy the newest checkpoint's beliefs, prior plus observed counts, as a prior file.
+
+    Raises:
+        PriorFileError: the checkpoint's own is damaged.
+        OutputError: as `export_adapter`.
+    """
     held = newest_folder(run.folder / "checkpoints") / "posterior.parquet"
+    read_prior(held)
     with parquet.replacing(path, force=force) as partial:
         partial.write_bytes(held.read_bytes())
     return path
@@ -67,11 +83,17 @@ def run_base(run: Run, base: str | None = None) -> ModelSource:
         base: name or folder to look in first.
 
     Raises:
+        ModelNotFoundError: they are not here.
         MismatchError: other weights than the run's.
     """
     named = run.settings["policy"]
-    kept = run.settings.get("notes", {}).get("files", {}).get("policy")
-    source = resolve_model(base or _still_there(kept) or named["name"])
+    try:
+        source = resolve_model(base or _still_there(run) or base_id(run))
+    except ModelNotFoundError as caught:
+        raise ModelNotFoundError(
+            f"{run.folder}: its policy {named['name']} is not here; pass --base with its name or "
+            f"folder ({caught})"
+        ) from caught
     if source.revision != named["revision"]:
         raise MismatchError(
             f"{run.folder}: was trained on {named['name']} at {named['revision']}, and the files "
@@ -80,12 +102,35 @@ def run_base(run: Run, base: str | None = None) -> ModelSource:
     return source
 
 
-def _still_there(path: object) -> str | None:
-    return path if isinstance(path, str) and Path(path).exists() else None
+def base_id(run: Run) -> str:
+    """What other machines know a run's policy by: its hub or lab name; a folder where it has none.
+
+    A GGUF file is named by its path.
+    """
+    name = str(run.settings["policy"]["name"])
+    kept = _kept(run)
+    if name in LAB_MODELS or kept is None:
+        return name
+    return hub_name(kept) or str(kept)
 
 
-def card(run: Run, what: str) -> str:
-    """A model card: what these weights are and how they came about."""
+def _still_there(run: Run) -> str | None:
+    """Where the policy was when the run began, if it still is."""
+    kept = _kept(run)
+    return None if kept is None or not kept.exists() else str(kept)
+
+
+def _kept(run: Run) -> Path | None:
+    """The policy's folder as the run noted it, or the GGUF file in it."""
+    path = run.settings.get("notes", {}).get("files", {}).get("policy")
+    if not isinstance(path, str):
+        return None
+    packed = Path(path) / f"{run.settings['policy']['name']}.gguf"
+    return packed if packed.is_file() else Path(path)
+
+
+def card(run: Run, what: str, library: str) -> str:
+    """A model card: what these weights are and how they came about; `library` reads them."""
     settings = run.settings
     training = settings["settings"]
     figures = [f"- updates: {len(run.steps)} of {training['updates']}"]
@@ -98,9 +143,9 @@ def card(run: Run, what: str) -> str:
     return "\n".join(
         [
             "---",
-            "library_name: peft",
-            f"base_model: {settings['policy']['name']}",
-            "tags: [grpo, lora, priorkit]",
+            f"library_name: {library}",
+            f"base_model: {json.dumps(base_id(run))}",
+            _TAGS,
             "---",
             "",
             f"# {settings['policy']['name']}: {what} from `{run.folder.resolve().name}`",
@@ -120,25 +165,63 @@ def card(run: Run, what: str) -> str:
 
 
 @contextmanager
-def _replacing_folder(folder: Path, force: bool) -> Iterator[Path]:
-    """A folder to fill, moved into place on success and removed on failure."""
-    if folder.exists() and not force:
-        raise OutputError(f"{folder}: already exists; pass --force to replace it")
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder}: is no folder, cannot be replaced by one")
-    draft: Any = None
+def replacing_folder(folder: Path, force: bool, ours: Callable[[Path], bool]) -> Iterator[Path]:
+    """A folder to fill, moved into place on success and removed on failure.
+
+    Args:
+        folder: the target.
+        force: replace an existing one.
+        ours: whether an existing folder is of the kind written here; any other is spared.
+
+    Raises:
+        OutputError: the target may not be replaced, or the disk said no; nothing was changed.
+    """
+    if os.path.lexists(folder):
+        if not force:
+            raise OutputError(f"{folder}: already exists; pass --force to replace it")
+        if folder.is_symlink() or not folder.is_dir():
+            raise OutputError(f"{folder}: is no folder, cannot be replaced by one")
+        if any(folder.iterdir()) and not ours(folder):
+            raise OutputError(
+                f"{folder}: holds something else than what is written here, and would be lost; "
+                "pass --out with another folder"
+            )
+    desk: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
-        draft.chmod(0o755)
+        desk = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
+        draft, old = desk / "new", desk / "old"
+        draft.mkdir()
         yield draft
-        if folder.exists():
-            shutil.rmtree(folder)
-        draft.rename(folder)
-    except OSError as caught:
+        _swap(draft, folder, old)
+    except (OSError, SafetensorError) as caught:
+        if isinstance(caught, PriorkitError):
+            raise
+        said = getattr(caught, "strerror", None) or str(caught)
         raise OutputError(
-            f"{folder}: could not be written ({caught.strerror or caught})"
+            f"{folder}: could not be written ({said.splitlines()[0]}); nothing was changed"
         ) from caught
     finally:
-        if draft is not None:
-            shutil.rmtree(draft, ignore_errors=True)
+        if desk is not None:
+            shutil.rmtree(desk, ignore_errors=True)
+
+
+def _swap(draft: Path, folder: Path, old: Path) -> None:
+    """Put the draft in the folder's place and the folder aside, or leave both as they were."""
+    there = folder.exists()
+    if there:
+        folder.rename(old)
+    try:
+        draft.rename(folder)
+    except OSError:
+        if there:
+            old.rename(folder)
+        raise
+
+
+def _is_export(folder: Path) -> bool:
+    """Whether a folder holds an earlier export and nothing of anybody else."""
+    try:
+        return _TAGS in (folder / "README.md").read_text().splitlines()
+    except (OSError, ValueError):
+        return False

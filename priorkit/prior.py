@@ -111,7 +111,7 @@ def anchor_prior(
         n_error=counts.n_error[rows],
         row_hash=pool.row_hash[rows],
         kind="anchor",
-        provenance={**provenance, "kappa": kappa, "epsilon": epsilon},
+        provenance={"parents": [], **provenance, "kappa": kappa, "epsilon": epsilon},
     )
     if tried.all():
         return measured, 0

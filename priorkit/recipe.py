@@ -7,7 +7,6 @@ without loading it.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,11 +23,11 @@ from priorkit.engines.models import ModelSource, resolve_model
 from priorkit.engines.template import DEFAULT_INSTRUCTION, PromptRenderer
 from priorkit.errors import (
     MismatchError,
-    MissingExtraError,
     PoolFileError,
     RunFolderError,
     SettingError,
 )
+from priorkit.extras import TRAINING, require
 from priorkit.pool import Pool, bundled_pool, read_pool
 from priorkit.prior import Fitted, Missing, fit_to_pool, read_prior
 from priorkit.rates import read_rates
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from priorkit.run_tables import Run
     from priorkit.train import Training, TrainSettings
 
-_NEEDED = ("torch", "transformers", "peft")
 _NEED_A_PRIOR = ("thinkprior", "prior-only")
 
 
@@ -111,11 +109,7 @@ class Recipe:
         Raises:
             PriorkitError: whatever is wrong with pool, prior, selector or model name.
         """
-        absent = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-        if absent:
-            raise MissingExtraError(
-                f"training needs {' and '.join(absent)}: pip install 'priorkit[train]'"
-            )
+        require("training", *TRAINING)
         source = self.pool or bundled_pool()
         pool = read_pool(source, "train")
         try:
@@ -267,7 +261,7 @@ class Ingredients:
                     "dtype": str(model.dtype).removeprefix("torch."),
                     "device": model.device.type,
                     "threads": torch.get_num_threads(),
-                    "versions": {"priorkit": __version__, **{n: version(n) for n in _NEEDED}},
+                    "versions": {"priorkit": __version__, **{n: version(n) for n in TRAINING}},
                 },
                 save_every=recipe.save_every,
             )  # fmt: skip

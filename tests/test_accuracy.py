@@ -246,6 +246,30 @@ def test_several_verdicts_a_prompt_are_resampled_by_prompt():
     assert found == accuracy(counts(successes, trials), seeded(), 500)
 
 
+@pytest.mark.parametrize("solved", [0, 8])
+def test_a_pool_never_or_always_solved_has_wilsons_interval_over_prompts(solved):
+    found = accuracy(counts([solved] * 30, [8] * 30), seeded(), 50)
+    assert found.interval == "wilson"
+    assert (found.low, found.high) == wilson_interval(30 if solved else 0, 30)
+    assert found.high - found.low > 0.1
+    assert list(found.pass_at) == [1, 2, 4, 8]
+    assert set(found.pass_at.values()) == {(solved / 8, found.low, found.high)}
+
+
+def test_a_pass_at_k_that_is_certain_has_wilsons_interval_though_the_mean_is_resampled():
+    found = accuracy(counts([1, 2, 3, 3] * 10, [4] * 40), seeded(), 200)
+    assert found.interval == "bootstrap"
+    assert found.low < found.mean < found.high < 1
+    assert found.pass_at[2].high < 1
+    assert found.pass_at[4] == (1.0, *wilson_interval(40, 40))
+
+
+def test_prompts_of_one_rate_between_are_left_to_the_bootstrap():
+    found = accuracy(counts([2] * 5, [4] * 5), seeded(), 50)
+    assert found.interval == "bootstrap"
+    assert found.pass_at[1] == (0.5, 0.5, 0.5)
+
+
 def test_every_prompt_weighs_the_same_whatever_its_trials():
     found = accuracy(counts([8, 0], [8, 2]), seeded(), 50)
     assert found.mean == 0.5
@@ -261,7 +285,7 @@ def test_samples_without_a_verdict_count_as_nothing_and_are_told():
     assert found.n_samples == 4
     assert found.mean == pytest.approx((1 + 1 / 3) / 2)
     assert found.pass_prompts == {1: 2, 2: 2, 4: 1}
-    assert found.pass_at[4] == (1, 1, 1)
+    assert found.pass_at[4] == (1, *wilson_interval(1, 1))
 
 
 def test_a_k_that_no_prompt_has_verdicts_for_is_left_out():

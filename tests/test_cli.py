@@ -190,7 +190,12 @@ def test_every_public_name_is_there():
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nonsense"], ["probe", "--k", "many"], ["prior", "show", "--nonsense"], ["evaluate"]],
+    [
+        ["nonsense"],
+        ["probe", "--k", "many"],
+        ["prior", "show", "--nonsense"],
+        ["evaluate", "--nonsense"],
+    ],
 )
 def test_wrong_usage_is_exit_code_two(cli, tmp_path, arguments):
     ran = cli(*arguments)
@@ -511,7 +516,7 @@ def test_force_throws_nothing_away_before_the_new_probe_can_start(cli, tmp_path,
 def test_the_demo_never_replaces_a_pool_of_somebody_else(cli, tmp_path):
     assert cli("pool", "make", "--size", 7).code == 0
     before = (tmp_path / "pool.parquet").read_bytes()
-    refused(cli("demo", "--out", ".", "--anchor", "./nowhere"), "pool.parquet", "--force")
+    refused(cli("demo", "--out", "."), "pool.parquet", "--force")
     assert (tmp_path / "pool.parquet").read_bytes() == before
 
 

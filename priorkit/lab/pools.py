@@ -9,7 +9,8 @@ from priorkit.pool import Pool, pool_from_columns
 
 PROMPTS, HELD_OUT = 250, 500
 
-#: Of the pool by level: the easiest and the hardest half again as often as those between.
+#: Of the draws by level: the easiest and the hardest half again as often as those between.
+#: A question drawn again is dropped, which takes a fifth of level 1, whose questions are few.
 _LEVEL_SHARE = np.array([3, 2, 2, 2, 3]) / 12
 
 

@@ -8,7 +8,7 @@ from priorkit.engines.protocol import Sampling
 from priorkit.learner import LearnerSettings
 from priorkit.train import TrainSettings
 
-NEW_TOKENS = 64  # the longest right response has 50
+NEW_TOKENS = 64  # the longest right response has 52, its end token among them
 LEARNING_RATE = 3e-4
 
 
