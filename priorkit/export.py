@@ -86,18 +86,18 @@ def run_base(run: Run, base: str | None = None) -> ModelSource:
         ModelNotFoundError: they are not here.
         MismatchError: other weights than the run's.
     """
-    named = run.settings["policy"]
+    name, revision = run.setting("policy", "name"), run.setting("policy", "revision")
     try:
         source = resolve_model(base or _still_there(run) or base_id(run))
     except ModelNotFoundError as caught:
         raise ModelNotFoundError(
-            f"{run.folder}: its policy {named['name']} is not here; pass --base with its name or "
+            f"{run.folder}: its policy {name} is not here; pass --base with its name or "
             f"folder ({caught})"
         ) from caught
-    if source.revision != named["revision"]:
+    if source.revision != revision:
         raise MismatchError(
-            f"{run.folder}: was trained on {named['name']} at {named['revision']}, and the files "
-            f"here are {source.revision}; pass --base with the folder of those weights"
+            f"{run.folder}: was trained on {name} at {revision}, and the files in {source.path} "
+            f"are {source.revision}; pass --base with the folder of those weights"
         )
     return source
 
@@ -107,7 +107,7 @@ def base_id(run: Run) -> str:
 
     A GGUF file is named by its path.
     """
-    name = str(run.settings["policy"]["name"])
+    name = str(run.setting("policy", "name"))
     kept = _kept(run)
     if name in LAB_MODELS or kept is None:
         return name
@@ -125,15 +125,14 @@ def _kept(run: Run) -> Path | None:
     path = run.settings.get("notes", {}).get("files", {}).get("policy")
     if not isinstance(path, str):
         return None
-    packed = Path(path) / f"{run.settings['policy']['name']}.gguf"
+    packed = Path(path) / f"{run.setting('policy', 'name')}.gguf"
     return packed if packed.is_file() else Path(path)
 
 
 def card(run: Run, what: str, library: str) -> str:
     """A model card: what these weights are and how they came about; `library` reads them."""
-    settings = run.settings
-    training = settings["settings"]
-    figures = [f"- updates: {len(run.steps)} of {training['updates']}"]
+    name, settings = run.setting("policy", "name"), run.settings
+    figures = [f"- updates: {len(run.steps)} of {run.setting('settings', 'updates')}"]
     if run.steps:
         figures.append(f"- silent groups: {silent_at(run, len(run.steps)):.3f}")
     for step in eval_steps(run):
@@ -148,9 +147,10 @@ def card(run: Run, what: str, library: str) -> str:
             _TAGS,
             "---",
             "",
-            f"# {settings['policy']['name']}: {what} from `{run.folder.resolve().name}`",
+            f"# {name}: {what} from `{run.folder.resolve().name}`",
             "",
-            f"Trained with priorkit: GRPO on prompts picked by `{settings['selector']['name']}`.",
+            "Trained with priorkit: GRPO on prompts picked by "
+            f"`{run.setting('selector', 'name')}`.",
             "",
             *figures,
             "",
@@ -176,16 +176,7 @@ def replacing_folder(folder: Path, force: bool, ours: Callable[[Path], bool]) ->
     Raises:
         OutputError: the target may not be replaced, or the disk said no; nothing was changed.
     """
-    if os.path.lexists(folder):
-        if not force:
-            raise OutputError(f"{folder}: already exists; pass --force to replace it")
-        if folder.is_symlink() or not folder.is_dir():
-            raise OutputError(f"{folder}: is no folder, cannot be replaced by one")
-        if any(folder.iterdir()) and not ours(folder):
-            raise OutputError(
-                f"{folder}: holds something else than what is written here, and would be lost; "
-                "pass --out with another folder"
-            )
+    check_replaceable(folder, force, ours)
     desk: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -204,6 +195,21 @@ def replacing_folder(folder: Path, force: bool, ours: Callable[[Path], bool]) ->
     finally:
         if desk is not None:
             shutil.rmtree(desk, ignore_errors=True)
+
+
+def check_replaceable(folder: Path, force: bool, ours: Callable[[Path], bool]) -> None:
+    """OutputError unless the place is free, or what stands there may go; see `replacing_folder`."""
+    if not os.path.lexists(folder):
+        return
+    if not force:
+        raise OutputError(f"{folder}: already exists; pass --force to replace it")
+    if folder.is_symlink() or not folder.is_dir():
+        raise OutputError(f"{folder}: is no folder, cannot be replaced by one")
+    if any(folder.iterdir()) and not ours(folder):
+        raise OutputError(
+            f"{folder}: holds something else than what is written here, and would be lost; "
+            "pass --out with another folder"
+        )
 
 
 def _swap(draft: Path, folder: Path, old: Path) -> None:

@@ -84,7 +84,13 @@ class Policy:
     def engine(self, batch_size: int) -> TransformersEngine:
         """Generates with the weights of the last `refresh`; in 16 bits, through the adapter."""
         model = self.model if self._plain is None else self._plain
-        return TransformersEngine(model, self.tokenizer, self.source, batch_size=batch_size)
+        return TransformersEngine(
+            model,
+            self.tokenizer,
+            self.source,
+            batch_size=batch_size,
+            size_flag="--rollout-batch",
+        )
 
     @torch.no_grad()
     def refresh(self) -> None:
@@ -93,6 +99,12 @@ class Policy:
             torch.add(
                 adapted.get_base_layer().weight, adapted.get_delta_weight(_ADAPTER), out=target.data
             )
+
+    def save_memory(self) -> None:
+        """Compute activations again in the backward pass instead of keeping them."""
+        base: Any = self.model.get_base_model()
+        enable: Any = getattr(base, "activation_checkpointing_enable", None)  # since 5.24
+        (enable or base.gradient_checkpointing_enable)({"use_reentrant": False})
 
     @contextmanager
     def reference(self) -> Iterator[Any]:
@@ -148,7 +160,18 @@ def _adapted(model: Any, lora: LoraSettings, seed: int) -> PeftModel:
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # PEFT asks transformers by an old name
         torch.manual_seed(seed)
-        return get_peft_model(model, config)
+        adapted = get_peft_model(model, config)
+    _without_dropout(adapted)
+    return adapted
+
+
+def _without_dropout(model: Any) -> None:
+    """Let the gradient be of the model that rolled out."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        if isinstance(getattr(module, "attention_dropout", None), float):
+            module.attention_dropout = 0.0
 
 
 def _merge_pairs(model: PeftModel, plain: Any) -> list[tuple[Any, torch.nn.Parameter]]:

@@ -121,7 +121,7 @@ class Recipe:
         made = Ingredients(
             self, resolve_model(self.policy), pool, held_out, belief, fitted, self._options(pool)
         )
-        made.selector()  # refused here rather than after the model is loaded
+        made.try_selecting()
         return made
 
     def _options(self, pool: Pool) -> dict[str, FloatArray]:
@@ -175,6 +175,18 @@ class Ingredients:
         name = self.recipe.selector_name
         return make_selector(name, self.belief, settings.group_size, settings.seed, **self.options)
 
+    def try_selecting(self) -> None:
+        """Refuse here, rather than after the model is loaded, what could never choose `B` prompts.
+
+        Raises:
+            SettingError: selector, options or pool do not allow it.
+        """
+        selector = self.selector()
+        try:
+            selector.select(self.recipe.settings.groups)
+        except SettingError as caught:
+            raise SettingError(f"{caught}; lower --groups, or give it a larger pool") from caught
+
     @property
     def name(self) -> str:
         """The run's name unless another is given."""
@@ -210,17 +222,22 @@ class Ingredients:
         """The run in that folder if it is this one and done; None if there is work left.
 
         Raises:
-            RunFolderError: the folder holds another run.
+            RunFolderError: the folder holds another run, or another process is at work in it.
         """
-        from priorkit.folder import claim
+        from priorkit.folder import claim, locked
         from priorkit.run_tables import is_finished, read_run
+        from priorkit.runlog import RunLog
         from priorkit.train import REMEDY, definition
 
         if not (folder / "run.json").exists():
             return None
         ours = definition(self.binding(), self.recipe.settings)
-        claim(folder / "run.json", ours, REMEDY, RunFolderError, {})
-        return read_run(folder) if is_finished(folder) else None
+        with locked(folder, RunFolderError):
+            claim(folder / "run.json", ours, REMEDY, RunFolderError, {})
+            if not is_finished(folder):
+                return None
+            RunLog(folder).finish(ours)  # a kill may have left its last clean-up
+            return read_run(folder)
 
     @contextmanager
     def training(self, folder: Path) -> Iterator[Training]:
@@ -230,7 +247,7 @@ class Ingredients:
         from priorkit import __version__
         from priorkit.engines.loading import load_model
         from priorkit.policy import Policy
-        from priorkit.train import Training
+        from priorkit.train import Training, sparing
 
         recipe, settings = self.recipe, self.recipe.settings
         verifiers = self._verifiers()
@@ -261,6 +278,7 @@ class Ingredients:
                     "dtype": str(model.dtype).removeprefix("torch."),
                     "device": model.device.type,
                     "threads": torch.get_num_threads(),
+                    **sparing(settings),
                     "versions": {"priorkit": __version__, **{n: version(n) for n in TRAINING}},
                 },
                 save_every=recipe.save_every,

@@ -48,6 +48,22 @@ class Run:
     groups: list[GroupRow]
     evals: list[EvalRow]
 
+    def setting(self, *keys: str) -> Any:
+        """A value of `run.json`, by the keys that lead to it.
+
+        Raises:
+            RunFolderError: it is not there.
+        """
+        value: Any = self.settings
+        for key in keys:
+            if not isinstance(value, dict) or key not in value:
+                raise RunFolderError(
+                    f"{self.folder / 'run.json'}: has no {'.'.join(keys)}, which every run of "
+                    f"`priorkit train` has; {DAMAGED}"
+                )
+            value = value[key]
+        return value
+
 
 def read_run(folder: str | Path) -> Run:
     """A validated run, running or finished.

@@ -82,8 +82,21 @@ REMEDY = "pass --name to start another run, or --force to start over"
 
 
 def definition(binding: Mapping[str, object], settings: TrainSettings) -> dict[str, object]:
-    """What must be equal for a run to go on in its folder."""
-    return {**binding, "settings": asdict(settings)}
+    """What must be equal for a run to go on in its folder: all but what only spares memory."""
+    defining = asdict(settings)
+    for name in sparing(settings):
+        defining.pop(name, None)
+        defining["learner"].pop(name, None)
+    return {**binding, "settings": defining}
+
+
+def sparing(settings: TrainSettings) -> dict[str, object]:
+    """The settings that only spare memory, so that a run which ran out of it can go on."""
+    return {
+        "rollout_batch": settings.rollout_batch,
+        "micro_tokens": settings.learner.micro_tokens,
+        "gradient_checkpointing": settings.learner.gradient_checkpointing,
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -148,10 +148,27 @@ def test_priors_are_judged_side_by_side(cli, tmp_path):
     )
 
 
+COMMANDS = (
+    ["demo"], ["probe"], ["train"], ["show"], ["export"], ["evaluate"], ["pool", "show"],
+    ["pool", "make"], ["prior", "show"], ["prior", "check"], ["prior", "import"],
+    ["prior", "export"], ["lab", "build"], ["lab", "tasks"],
+)  # fmt: skip
+
+
+def test_the_list_of_commands_is_the_list_of_commands():
+    from priorkit_cli.main import app
+
+    single = [[command.name] for command in app.registered_commands]
+    grouped = [
+        [group.name, command.name]
+        for group in app.registered_groups
+        for command in group.typer_instance.registered_commands
+    ]
+    assert sorted(COMMANDS) == sorted(single + grouped)
+
+
 def test_help_is_shown_with_an_example_for_every_command(cli):
-    for command in (["demo"], ["probe"], ["evaluate"], ["pool", "show"], ["pool", "make"],
-                    ["prior", "show"], ["prior", "check"], ["prior", "import"],
-                    ["prior", "export"]):  # fmt: skip
+    for command in COMMANDS:
         ran = cli(*command, "--help")
         assert ran.code == 0
         assert f"Example: priorkit {' '.join(command)}" in " ".join(ran.out.split())
@@ -159,11 +176,14 @@ def test_help_is_shown_with_an_example_for_every_command(cli):
 
 def test_help_loads_no_heavy_library():
     code = (
-        "import sys; sys.argv = ['priorkit', '--help']\n"
+        "import sys\n"
         "from priorkit_cli.main import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "heavy = {'torch', 'transformers', 'pandas', 'sklearn', 'numpy', 'pyarrow', 'sympy'}\n"
+        f"for command in {[[], *COMMANDS]}:\n"
+        "    sys.argv = ['priorkit', *command, '--help']\n"
+        "    try: main()\n"
+        "    except SystemExit: pass\n"
+        "heavy = {'torch', 'transformers', 'peft', 'pandas', 'sklearn', 'numpy', 'pyarrow', "
+        "'scipy', 'sympy'}\n"
         "print('loaded', sorted(heavy & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

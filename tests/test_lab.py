@@ -382,7 +382,9 @@ def test_the_shipped_models_are_as_able_as_the_data_page_says():
         source = resolve_model(name)
         model, tokenizer = load_model(source, dtype="float32", device="cpu")
         tasks = Tasks(
-            lab_pool(0).of_split(split), PromptRenderer(tokenizer), {"exact": make_verifier("exact")}
+            lab_pool(0).of_split(split),
+            PromptRenderer(tokenizer),
+            {"exact": make_verifier("exact")},
         )
         engine = TransformersEngine(model, tokenizer, source, batch_size=256)
         counted = examine(engine, tasks, sampling, samples, seed=0)

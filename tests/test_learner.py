@@ -9,7 +9,7 @@ import torch
 
 from priorkit import grpo
 from priorkit.errors import EngineError, SettingError
-from priorkit.lab.nano import POLICY, untrained
+from priorkit.lab.nano import POLICY, nano_config, untrained
 from priorkit.lab.tokenizer import lab_tokenizer
 from priorkit.learner import Batch, Learner, LearnerSettings
 from priorkit.policy import LoraSettings, Policy
@@ -196,3 +196,27 @@ def test_an_optimiser_read_back_steps_as_the_one_that_was_saved():
 def test_settings_out_of_their_domain_are_refused(setting):
     with pytest.raises(SettingError):
         LearnerSettings(**setting)
+
+
+def test_gradient_checkpointing_changes_no_gradient():
+    batch = a_batch(8)
+
+    def of(checkpointing):
+        made = Policy(untrained(POLICY, 3), lab_tokenizer(), None, LoraSettings(4, 8), seed=1)
+        return gradients(made, LearnerSettings(gradient_checkpointing=checkpointing), batch)
+
+    plain, saving = of(False), of(True)
+    assert saving[0] == pytest.approx(plain[0], rel=1e-6)
+    assert torch.allclose(saving[2], plain[2], rtol=1e-5, atol=1e-9)
+
+
+def test_a_policy_with_dropout_learns_from_the_model_that_rolled_out():
+    from transformers import LlamaForCausalLM
+
+    config = nano_config(POLICY)
+    config.attention_dropout = 0.5
+    torch.manual_seed(0)
+    made = Policy(LlamaForCausalLM(config), lab_tokenizer(), None, LoraSettings(4, 8), seed=1)
+    first, again = (gradients(made, LearnerSettings(), a_batch()) for _ in range(2))
+    assert first[0] == again[0]
+    assert torch.equal(first[2], again[2])

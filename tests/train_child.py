@@ -3,8 +3,9 @@
 python train_child.py: loads everything a run needs, then reads a JSON object a line and answers
 with a number a line:
 
-    {"start": [ARGUMENTS], "folder": PATH}    forks a `priorkit ARGUMENTS` there; its process id
-    {"wait": ID}                              its exit status, below zero for a signal
+    {"start": [ARGUMENTS], "folder": PATH, "largest_file": BYTES or null}
+                    forks a `priorkit ARGUMENTS` there; its process id
+    {"wait": ID}    its exit status, below zero for a signal
 
 What a command says goes to `said.txt` in its folder.
 """
@@ -13,9 +14,12 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +33,7 @@ GROUPS, SIZE, NEW_TOKENS = 2, 4, 24
 
 def pool(prompts: int = 10, held_out: int = 6) -> Pool:
     """Problems that the lab's policy solves now and then, within few tokens."""
-    whole = lab_pool(0, 60, 30)
+    whole = lab_pool(0, 60, 60)
     easy = np.flatnonzero(whole.level == 2)
     train, held = (easy[whole.split[easy] == split] for split in ("train", "eval"))
     return whole.take(np.concatenate([train[:prompts], held[:held_out]]))
@@ -51,7 +55,7 @@ def arguments(updates: int, *more: object) -> list[str]:
     return [
         "train", "--policy", "lab-policy", "--pool", "pool.parquet", "--device", "cpu",
         "--name", "run", "--updates", str(updates), "-B", str(GROUPS), "-G", str(SIZE),
-        "--max-new-tokens", str(NEW_TOKENS), "--lr", "3e-3", "--warmup", "1",
+        "--max-new-tokens", str(NEW_TOKENS), "--lr", "1e-2", "--warmup", "1", "--seed", "1",
         "--lora-rank", "4", "--lora-alpha", "8", "--eval-every", "3", "--save-every", "2",
         *map(str, more),
     ]  # fmt: skip
@@ -69,8 +73,8 @@ class Commands:
             env={**os.environ, "OMP_NUM_THREADS": "1"},  # a fork must inherit no thread pool
         )
 
-    def start(self, folder: Path, *command: str) -> int:
-        return self._ask({"start": command, "folder": str(folder)})
+    def start(self, folder: Path, *command: str, largest_file: int | None = None) -> int:
+        return self._ask({"start": command, "folder": str(folder), "largest_file": largest_file})
 
     def wait(self, pid: int) -> int:
         return self._ask({"wait": pid})
@@ -103,7 +107,7 @@ def serve() -> None:
         else:
             answer = os.fork()
             if answer == 0:
-                become(question["folder"], question["start"], main)
+                become(question, main)
         print(answer, flush=True)
 
 
@@ -118,16 +122,18 @@ def load_everything() -> None:
     Policy(*load_model(source, dtype="float32", device="cpu"), source, LoraSettings(4, 8), 0)
 
 
-def become(folder: str, command: list[str], main: object) -> None:
+def become(question: dict[str, Any], main: Callable[[], None]) -> None:
     """Be that command, from here to the end of the process."""
-    os.chdir(folder)
+    os.chdir(question["folder"])
     said = os.open("said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     for stream in (1, 2):
         os.dup2(said, stream)
-    sys.argv = ["priorkit", *command]
+    if question["largest_file"]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (question["largest_file"],) * 2)
+    sys.argv = ["priorkit", *question["start"]]
     code = 70
     try:
-        main()  # type: ignore[operator]
+        main()
         code = 0
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 0

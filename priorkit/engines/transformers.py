@@ -33,10 +33,17 @@ class TransformersEngine:
         tokenizer: its tokenizer.
         source: where it came from, for the provenance.
         batch_size: sequences generated at once; a request for more samples is a batch alone.
+        size_flag: what the command calls `batch_size`, for advice when memory runs out.
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, source: ModelSource | None = None, *, batch_size: int = 64
+        self,
+        model: Any,
+        tokenizer: Any,
+        source: ModelSource | None = None,
+        *,
+        batch_size: int = 64,
+        size_flag: str = "--batch-size",
     ) -> None:
         if batch_size < 1:
             raise SettingError(f"batch_size must be at least 1, got {batch_size}")
@@ -44,6 +51,7 @@ class TransformersEngine:
         self.tokenizer = tokenizer
         self.source = source
         self.batch_size = batch_size
+        self._size_flag = size_flag
         self.end_tokens = _end_tokens(model, tokenizer)
         self._decoder = Decoder(model)
 
@@ -113,7 +121,7 @@ class TransformersEngine:
             while decoding.alive:
                 with memory_advice(
                     f"while generating {self.batch_size} sequences at once",
-                    f"try a smaller --batch-size, such as {max(self.batch_size // 2, 1)}",
+                    f"try a smaller {self._size_flag}, such as {max(self.batch_size // 2, 1)}",
                 ):
                     ended = decoding.advance()
                 yield from ended

@@ -118,6 +118,16 @@ def build_nano(
     write_model(folder, model, lab_tokenizer())
 
 
+def is_nano(folder: Path) -> bool:
+    """Whether a folder holds a model of the lab and nothing else, which may be made again."""
+    try:
+        chat = (folder / "chat_template.jinja").read_text()
+    except (OSError, ValueError):
+        return False
+    ours = chat == lab_tokenizer().get_chat_template()
+    return ours and (folder / "config.json").is_file() and all(map(Path.is_file, folder.iterdir()))
+
+
 def untrained(settings: NanoSettings, seed: int) -> LlamaForCausalLM:
     """A model with random weights."""
     with torch.random.fork_rng(devices=[]):

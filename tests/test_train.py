@@ -1,0 +1,968 @@
+"""`priorkit/train.py` and `priorkit train`: a run ends the same whatever stopped it on its way."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from lab_runs import call
+from train_child import GROUPS, SIZE, Commands, arguments, pool, write_files
+
+from priorkit import grpo, parquet
+from priorkit import train as loop
+from priorkit.beta import expected_learnability
+from priorkit.checkpoint import latest_checkpoint, newest_folder
+from priorkit.engines import transformers as engine_module
+from priorkit.engines.protocol import Sampling
+from priorkit.errors import EngineError, OutputError, RunFolderError, SettingError
+from priorkit.learner import Learner, LearnerSettings
+from priorkit.outcomes import read_outcomes
+from priorkit.policy import LoraSettings
+from priorkit.pool import write_pool
+from priorkit.prior import read_prior
+from priorkit.recipe import Recipe
+from priorkit.run_figures import eval_steps, silent_at
+from priorkit.run_rows import StepRow
+from priorkit.run_tables import Run, read_run
+from priorkit.runlog import RunLog
+from priorkit.selectors import CountingSelector
+from priorkit.tasks import Judged, Tasks
+from priorkit.train import Training, TrainSettings
+from priorkit.verify import ExactVerifier, Verdict
+
+SETTINGS = TrainSettings(
+    updates=5,
+    groups=GROUPS,
+    group_size=SIZE,
+    sampling=Sampling(max_new_tokens=24),
+    learner=LearnerSettings(learning_rate=1e-2, warmup=1),
+    lora=LoraSettings(4, 8),
+    seed=1,
+    eval_every=3,
+)
+SELECTORS = ("thinkprior", "uniform")  # counts alone, and a generator
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with `pool.parquet` and `prior.parquet`; read only."""
+    folder = tmp_path_factory.mktemp("files")
+    write_files(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def commands():
+    made = Commands()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def place(files, tmp_path):
+    """A fresh folder to run commands in."""
+    for path in files.iterdir():
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+@contextmanager
+def training(
+    files: Path, folder: Path, selector: str = "thinkprior", save_every: int = 2, **settings: Any
+) -> Iterator[Training]:
+    recipe = Recipe(
+        policy="lab-policy",
+        settings=replace(SETTINGS, **settings),
+        pool=files / "pool.parquet",
+        prior=files / "prior.parquet",
+        selector=selector,
+        device="cpu",
+        save_every=save_every,
+    )
+    # What a checkpoint does not bring back would show.
+    torch.manual_seed(len(list(folder.glob("checkpoints/*"))))
+    with recipe.ingredients().training(folder) as made:
+        yield made
+
+
+def train(files: Path, folder: Path, *, stop: Callable[[], bool] = lambda: False, **changes) -> Run:
+    with training(files, folder, **changes) as made:
+        return made.run(should_stop=stop)
+
+
+def end(folder: Path) -> dict[str, object]:
+    """All that a run leaves but its times."""
+    timeless = [
+        {k: v for k, v in asdict(row).items() if not k.startswith("seconds")}
+        for row in read_run(folder).steps
+    ]
+    logs = {name: (folder / name).read_bytes() for name in ("groups.parquet", "evals.parquet")}
+    last = newest_folder(folder / "checkpoints")
+    return {
+        "steps": timeless,
+        **logs,
+        **{path.name: path.read_bytes() for path in last.iterdir()},
+        "checkpoint": last.name,
+        "left": sorted(path.name for path in folder.iterdir()),
+    }
+
+
+def assert_same_end(folder: Path, unbroken: Path) -> None:
+    found, expected = end(folder), end(unbroken)
+    assert list(found) == list(expected)
+    assert [name for name in expected if found[name] != expected[name]] == []
+
+
+@pytest.fixture(scope="module")
+def unbroken(files, tmp_path_factory):
+    """The folder of the run of that selector that nothing stopped."""
+    made: dict[str, Path] = {}
+
+    def folder(selector: str) -> Path:
+        if selector not in made:
+            made[selector] = tmp_path_factory.mktemp("unbroken") / selector
+            run = train(files, made[selector], selector=selector)
+            assert sum(row.n_used for row in run.steps) > 3, "nothing was learned"
+        return made[selector]
+
+    return folder
+
+
+# A run goes on where it was
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_a_run_stopped_after_every_update_ends_as_the_unbroken_one(
+    files, tmp_path, unbroken, selector
+):
+    for stopped in range(1, 5):
+        run = train(files, tmp_path, selector=selector, stop=lambda: True)
+        assert (run.finished, len(run.steps)) == (False, stopped)
+    assert train(files, tmp_path, selector=selector, stop=lambda: True).finished
+    assert_same_end(tmp_path, unbroken(selector))
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_a_run_stopped_once_ends_as_the_unbroken_one(files, tmp_path, unbroken, stop):
+    asked = count(1)
+    run = train(files, tmp_path, stop=lambda: next(asked) == stop)
+    assert len(run.steps) == stop
+    assert train(files, tmp_path).finished
+    assert_same_end(tmp_path, unbroken("thinkprior"))
+
+
+class Broken(Exception):
+    """What stops a run where nothing expects it."""
+
+
+def failing(function: Callable, calls: int, *, after: bool) -> Callable:
+    """The function, raising at its call number `calls`, counted from 0; before or after its work.
+
+    A generator raises at its beginning.
+    """
+    numbers = count()
+
+    def broken(*args: object, **options: object) -> object:
+        last = next(numbers) == calls
+        if last and not after:
+            raise Broken
+        result = function(*args, **options)
+        if last:
+            raise Broken
+        return result
+
+    return broken
+
+
+MOMENTS = [
+    (ExactVerifier, "check", 3, True),  # the first evaluation
+    (RunLog, "append_evals", 0, True),
+    (loop, "write_prior", 0, False),  # in the first checkpoint
+    (engine_module.Decoding, "advance", 30, True),  # the first update
+    (Learner, "step", 0, False),
+    (Learner, "step", 0, True),
+    (CountingSelector, "observe", 1, True),
+    (RunLog, "_write", 3, False),  # the second update's groups are there, its step is not
+    (loop, "write_prior", 0, True),
+    (ExactVerifier, "check", 17, True),  # the third update
+    (RunLog, "append_evals", 0, False),
+    (RunLog, "append_evals", 0, True),
+    (loop, "save_checkpoint", 1, True),
+    (loop, "save_checkpoint", 0, False),  # the last
+    (RunLog, "finish", 0, False),
+    (parquet, "write", 1, True),  # between the tables of the finished log
+    (Path, "unlink", 1, True),  # between the lines they replace
+]
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_a_run_broken_in_the_middle_of_everything_ends_as_the_unbroken_one(
+    files, tmp_path, unbroken, selector, monkeypatch
+):
+    for owner, name, calls, after in MOMENTS:
+        with monkeypatch.context() as patch, pytest.raises(Broken):
+            if owner is Path:
+                patch.setattr(owner, name, only_lines(failing(Path.unlink, calls, after=after)))
+            else:
+                patch.setattr(owner, name, failing(getattr(owner, name), calls, after=after))
+            train(files, tmp_path, selector=selector)
+    assert train(files, tmp_path, selector=selector).finished
+    assert_same_end(tmp_path, unbroken(selector))
+
+
+def only_lines(broken: Callable) -> Callable:
+    """`Path.unlink`, broken for the log's lines alone."""
+    whole = Path.unlink
+
+    def unlink(self: Path, missing_ok: bool = False) -> None:
+        (broken if self.suffix == ".jsonl" else whole)(self, missing_ok)
+
+    return unlink
+
+
+def test_a_finished_run_is_cleaned_up_by_whoever_finds_it(files, tmp_path, unbroken):
+    run = shutil.copytree(unbroken("thinkprior"), tmp_path / "run")
+    (run / "steps.jsonl").write_text("{}\n")
+    with training(files, run) as made:
+        assert made.run().finished
+    assert not (run / "steps.jsonl").exists()
+
+
+def test_a_checkpoint_brings_torchs_generator_back(files, tmp_path):
+    saved, found = [], []
+    with training(files, tmp_path) as made:
+        torch.rand(5)
+        made.run(lambda row: saved.append(torch.random.get_rng_state()), lambda: True)
+    with training(files, tmp_path) as made:
+        torch.rand(3)
+        made.run(lambda row: found.append(torch.random.get_rng_state()), lambda: True)
+    assert torch.equal(saved[0], found[0])
+
+
+DAMAGE = {
+    "adapter_model.safetensors": lambda path: path.write_bytes(path.read_bytes()[:-1000]),
+    "optimizer.safetensors": lambda path: path.write_bytes(b""),
+    "selector.safetensors": Path.unlink,
+    "state.json": lambda path: path.write_text("{"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_goes_on(
+    files, tmp_path, unbroken, name
+):
+    asked = count(1)
+    train(files, tmp_path, stop=lambda: next(asked) == 4)
+    damaged = newest_folder(tmp_path / "checkpoints")
+    assert damaged.name == "000004"
+    DAMAGE[name](damaged / name)
+    with pytest.raises(RunFolderError, match=r"000004: .*remove that folder to go on"):
+        train(files, tmp_path)
+    shutil.rmtree(damaged)
+    told: list[int] = []
+    with training(files, tmp_path) as made:
+        made.run(lambda row: told.append(row.step))
+    assert told == [3, 4, 5]
+    assert_same_end(tmp_path, unbroken("thinkprior"))
+
+
+# Kills
+
+
+def small(selector: str, updates: int) -> list[str]:
+    return arguments(updates, "--prior", "prior.parquet", "--selector", selector)
+
+
+def killed_run(
+    commands: Commands, place: Path, command: list[str], kills: int, seed: int
+) -> list[str]:
+    """Kill a command so many times at random moments of its run, and see it end as the unbroken.
+
+    Returns:
+        Where each kill found it: the newest checkpoint and whether later updates were lost.
+    """
+    began = time.monotonic()
+    assert commands.run(place, *command)[0] == 0
+    lasts = time.monotonic() - began
+    unbroken = (place / "runs" / "run").rename(place / "unbroken")
+    moments, met = random.Random(seed), []
+    while len(met) < kills:
+        broken = place / "runs" / "run"
+        shutil.rmtree(broken, ignore_errors=True)
+        status = -signal.SIGKILL
+        while status == -signal.SIGKILL and len(met) < kills:
+            process = commands.start(place, *command)
+            time.sleep(moments.uniform(0.02, lasts))
+            os.kill(process, signal.SIGKILL)  # nobody's, had it ended: it is waited for below
+            status = commands.wait(process)
+            if status == -signal.SIGKILL:
+                met.append(reached(broken))
+        if status == -signal.SIGKILL:
+            status, said = commands.run(place, *command)
+            assert status == 0, said
+        assert status == 0, (place / "said.txt").read_text()
+        assert_same_end(broken, unbroken)
+    return met
+
+
+def reached(run: Path) -> str:
+    saved = sorted(path.name for path in run.glob("checkpoints/[0-9]*"))
+    try:
+        steps = (run / "steps.jsonl").read_bytes().count(b"\n")
+    except FileNotFoundError:
+        steps = 0
+    lost = saved and steps > int(saved[-1])
+    return f"{saved[-1] if saved else 'nothing'}{' and more' if lost else ''}"
+
+
+@pytest.mark.parametrize(("selector", "kills"), [("thinkprior", 3), ("uniform", 2)])
+def test_a_few_kills_change_nothing(commands, place, selector, kills):
+    met = killed_run(commands, place, small(selector, 6), kills, seed=11)
+    assert len(met) == kills
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_thirty_kills_change_nothing(commands, place, selector):
+    met = killed_run(commands, place, small(selector, 12), 30, seed=30)
+    assert len(set(met)) > 6, f"the kills fell on few states: {met}"
+
+
+@pytest.mark.slow
+def test_kills_of_a_run_that_is_judged_by_algebra_change_nothing(commands, place):
+    algebra = replace(pool(), verifier=np.array(["math"] * len(pool()), dtype=object))
+    write_pool(place / "pool.parquet", algebra, {}, force=True)
+    killed_run(commands, place, arguments(6), 6, seed=3)
+
+
+# Ctrl-C
+
+
+def wait_until(happened: Callable[[], bool], limit_s: float = 60.0) -> None:
+    began = time.monotonic()
+    while not happened():
+        assert time.monotonic() - began < limit_s, "it never came to that"
+        time.sleep(0.002)
+
+
+def updates_in(run: Path) -> int:
+    log = run / "steps.jsonl"
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+@pytest.fixture
+def unbroken_command(commands, place):
+    """Runs a command to its end elsewhere; the run's folder."""
+
+    def run(*command: str) -> Path:
+        status, said = commands.run(place, *command, "--root", "elsewhere")
+        assert status == 0, said
+        return place / "elsewhere" / "run"
+
+    return run
+
+
+def test_ctrl_c_finishes_the_update_and_the_same_command_goes_on(
+    commands, place, unbroken_command
+):
+    command, run = small("uniform", 10), place / "runs" / "run"
+    with subprocess.Popen(
+        [sys.executable, "-m", "priorkit_cli", *command],
+        cwd=place,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as child:
+        wait_until(lambda: updates_in(run) > 0)
+        os.killpg(child.pid, signal.SIGINT)  # as a terminal does, to all that belong to it
+        out, err = child.communicate()
+    assert (child.returncode, out) == (130, "")
+    told = re.search(r"stopped after update (\d+) of 10, saved in runs/run; run the same", err)
+    assert told, err
+    assert "finishing this update" in err
+    assert latest_checkpoint(run / "checkpoints").update == int(told[1]) == updates_in(run)
+    status, said = commands.run(place, *command)
+    assert status == 0
+    assert f"runs/run: going on after update {told[1]}" in said
+    assert_same_end(run, unbroken_command(*command))
+
+
+def test_a_schedulers_polite_kill_is_a_ctrl_c(commands, place):
+    process = commands.start(place, *small("uniform", 40))
+    wait_until(lambda: updates_in(place / "runs" / "run") > 0)
+    os.kill(process, signal.SIGTERM)
+    assert commands.wait(process) == 130
+    assert "run the same command again to go on" in (place / "said.txt").read_text()
+
+
+def test_a_second_ctrl_c_stops_at_once_and_the_same_command_goes_on(
+    commands, place, unbroken_command
+):
+    command = [*small("thinkprior", 2), "-B", "8", "-G", "40"]  # updates long enough to be hit
+    run = place / "runs" / "run"
+    process = commands.start(place, *command)
+    wait_until(lambda: updates_in(run) == 1)
+    os.kill(process, signal.SIGINT)
+    wait_until(lambda: "again to stop at once" in (place / "said.txt").read_text())
+    os.kill(process, signal.SIGINT)
+    assert commands.wait(process) == 130
+    said = (place / "said.txt").read_text()
+    assert said.endswith("stopped; run the same command again to go on\n"), said
+    assert updates_in(run) == 1, "it finished the update"
+    assert latest_checkpoint(run / "checkpoints").update == 0
+    assert commands.run(place, *command)[0] == 0
+    assert_same_end(run, unbroken_command(*command))
+
+
+# One folder, one run
+
+
+@pytest.fixture(scope="module")
+def finished(files, tmp_path_factory):
+    """The folder where a small run was made by command; read only."""
+    place = tmp_path_factory.mktemp("finished")
+    for path in files.iterdir():
+        shutil.copy(path, place)
+    assert call(place, *arguments(3)).code == 0
+    return place
+
+
+@pytest.fixture
+def again(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "again")
+
+
+def refused(ran: Any, *words: str) -> None:
+    assert (ran.code, ran.out) == (1, "")
+    lines = ran.err.splitlines()
+    assert lines[-1].startswith("error: ")
+    assert sum(line.startswith("error: ") for line in lines) == 1
+    assert "Traceback" not in ran.err
+    for word in words:
+        assert word in lines[-1]
+
+
+def without_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*_args: object, **_options: object) -> None:
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr("priorkit.engines.loading.load_model", load)
+
+
+def test_the_same_command_on_a_finished_run_says_so_and_loads_no_model(again, monkeypatch):
+    without_models(monkeypatch)
+    before = end(again / "runs" / "run")
+    ran = call(again, *arguments(3, "--json"))
+    assert ran.code == 0
+    assert ran.err == (
+        "runs/run: finished before, nothing to train (--force starts over)\n"
+    )
+    assert json.loads(ran.out)["updates"] == 3
+    assert end(again / "runs" / "run") == before
+
+
+def test_the_same_command_ends_a_clean_up_that_a_kill_broke(again, monkeypatch):
+    without_models(monkeypatch)
+    (again / "runs" / "run" / "groups.jsonl").write_text("{}\n")
+    assert call(again, *arguments(3)).code == 0
+    assert not (again / "runs" / "run" / "groups.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (["--updates", "4"], "another settings.updates (3, now 4)"),
+        (["--seed", "2"], "another settings.seed (1, now 2)"),
+        (["--lr", "0.1"], "another settings.learner.learning_rate (0.01, now 0.1)"),
+        (["--prior", "prior.parquet"], "another prior"),
+        (["--selector", "online-np"], "another selector.name"),
+        (["--instruction", "Think."], "another template.instruction"),
+        (["--dtype", "float32"], "another dtype"),
+        (["--policy", "lab-anchor"], "another policy.name"),
+        (["--shuffle-rewards"], "another settings.shuffle_rewards (false, now true)"),
+    ],
+)
+def test_other_settings_in_the_same_folder_are_refused_by_name(again, monkeypatch, change, named):
+    without_models(monkeypatch)
+    before = end(again / "runs" / "run")
+    refused(call(again, *arguments(3, *change)), named, "--name", "--force")
+    assert end(again / "runs" / "run") == before
+
+
+def test_another_pool_in_the_same_folder_is_refused(again, monkeypatch):
+    without_models(monkeypatch)
+    write_pool(again / "pool.parquet", pool(prompts=9), {}, force=True)
+    refused(call(again, *arguments(3)), "another pool.fingerprint", "--name")
+    write_pool(again / "pool.parquet", pool().take(np.arange(len(pool()))[::-1]), {}, force=True)
+    refused(call(again, *arguments(3)), "order of the same prompts")
+
+
+def test_force_starts_over_and_a_name_starts_another(again):
+    first = again / "runs" / "run"
+    before = end(first)
+    ran = call(again, *arguments(3, "--seed", "5", "--name", "other"))
+    assert ran.code == 0
+    assert end(first) == before
+    other = end(again / "runs" / "other")
+    assert other["groups.parquet"] != before["groups.parquet"]
+    ran = call(again, *arguments(3, "--seed", "5", "--force"))
+    assert (ran.code, ran.err) == (0, "")
+    assert end(first) == other
+
+
+def test_two_commands_never_work_in_one_folder(commands, place, unbroken_command):
+    command, run = small("thinkprior", 8), place / "runs" / "run"
+    process = commands.start(place, *command)
+    wait_until(lambda: updates_in(run) > 0)
+    for more in ([], ["--force"]):
+        ran = call(place, *command, *more)
+        refused(ran, "another process is at work here")
+        assert len(ran.err.splitlines()) == 1, "it spoke of going on"
+    assert commands.wait(process) == 0, (place / "said.txt").read_text()
+    assert_same_end(run, unbroken_command(*command))
+
+
+# What goes wrong
+
+
+def test_a_loss_that_is_not_a_number_is_one_line_and_the_run_can_go_on(place, monkeypatch):
+    command = arguments(4)
+    with monkeypatch.context() as patch:
+        calls = count()
+        loss = grpo.policy_loss
+
+        def absurd(*args: Any) -> Any:
+            found, metrics = loss(*args)
+            return (found * float("nan") if next(calls) == 2 else found), metrics
+
+        patch.setattr(grpo, "policy_loss", absurd)
+        refused(call(place, *command), "the loss is nan", "lower the learning rate", "update ")
+    assert call(place, *command).code == 0
+    assert call(place, *command, "--name", "unbroken").code == 0
+    assert_same_end(place / "runs" / "run", place / "runs" / "unbroken")
+
+
+def test_an_absurd_learning_rate_is_one_line_of_advice(place):
+    refused(call(place, *arguments(4, "--lr", "1e30")), "not numbers")
+    assert latest_checkpoint(place / "runs" / "run" / "checkpoints").update == 0
+
+
+CPU_MEMORY = "DefaultCPUAllocator: can't allocate memory: you tried to allocate"
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "calls"),
+    [(Learner, "_accumulate", 2), (engine_module.Decoding, "advance", 60)],
+)
+def test_out_of_memory_is_one_line_of_advice_that_can_be_followed(
+    place, monkeypatch, owner, name, calls
+):
+    command, numbers, whole = arguments(4), count(), getattr(owner, name)
+
+    def scarce(*args: Any) -> Any:
+        if next(numbers) == calls:
+            raise RuntimeError(CPU_MEMORY)
+        return whole(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, scarce)
+        ran = call(place, *command)
+    refused(ran, "out of memory")
+    run = place / "runs" / "run"
+    assert updates_in(run) == 2, "it should have come some way"
+    elsewhere = shutil.copytree(place, place / "elsewhere")
+    (advised,) = re.findall(r"(--[a-z-]+)\D+(\d+)", ran.err)
+    ran = call(elsewhere, *command, *advised)
+    assert ran.code == 0, ran.err
+    label = advised[0].removeprefix("--").replace("-", "_")
+    assert f"warning: this run began with {label} = " in ran.err
+    ran = call(place, *command)
+    assert ran.code == 0
+    assert "warning" not in ran.err
+    assert call(place, *command, "--name", "unbroken").code == 0
+    assert_same_end(run, place / "runs" / "unbroken")
+
+
+def test_a_disk_that_fills_is_one_line_and_the_run_can_go_on(
+    commands, place, unbroken_command
+):
+    command = small("uniform", 3)
+    status = commands.wait(commands.start(place, *command, largest_file=60_000))
+    assert status == 1
+    (line,) = (place / "said.txt").read_text().splitlines()
+    assert re.search(r"error: .*000000: the checkpoint could not be written .*too large", line)
+    assert not list((place / "runs" / "run" / "checkpoints").iterdir())
+    assert commands.run(place, *command)[0] == 0
+    assert_same_end(place / "runs" / "run", unbroken_command(*command))
+
+
+def test_a_folder_that_cannot_be_written_is_named(files, tmp_path):
+    (tmp_path / "file").write_text("")
+    with training(files, tmp_path / "file" / "run") as made, pytest.raises(OutputError):
+        made.run()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (["-B", "11"], "cannot select 11 distinct prompts from 10"),
+        (
+            ["-B", "6", "--prior", "prior.parquet", "--selector", "prior-only"],
+            "cannot select 6 distinct prompts from 5",
+        ),
+        (["-B", "0"], "groups must be at least 1"),
+        (["--selector", "thinkprior"], "needs a prior"),
+        (["--selector", "best"], "no selector is called 'best'"),
+        (["--selector", "oracle"], "the oracle needs reference solve rates"),
+        (["--save-every", "0"], "save_every must be at least 1"),
+        (["--eval-every", "-1"], "eval_every must be 0 or more"),
+        (["--updates", "0"], "updates must be at least 1"),
+    ],
+)
+def test_what_can_be_refused_is_refused_before_a_model_is_loaded(
+    place, monkeypatch, change, named
+):
+    without_models(monkeypatch)
+    refused(call(place, *arguments(3, *change)), named)
+    assert not (place / "runs").exists()
+
+
+def test_a_pool_smaller_than_an_update_is_refused_by_the_loop_too(files, tmp_path):
+    with training(files, tmp_path / "run") as made:
+        large = replace(made, settings=replace(SETTINGS, groups=11))
+        with pytest.raises(SettingError, match=r"takes 11 prompts and the pool has only 10.*-"):
+            large.run()
+    assert not (tmp_path / "run").exists()
+
+
+# What an update does
+
+
+class Watched:
+    """What passed through a run: verdicts by prompt and update, and the learner's batches."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.verdicts: list[tuple[str, Verdict]] = []
+        self.advantages: list[np.ndarray] = []
+        judge, step = Tasks.judge, Learner.step
+
+        def judging(tasks: Tasks, completion: Any) -> Judged:
+            judged = judge(tasks, completion)
+            self.verdicts.append((completion.prompt_id, judged.verdict))
+            return judged
+
+        def stepping(learner: Learner, batch: Any) -> Any:
+            self.advantages.append(batch.advantages.numpy().copy().reshape(GROUPS, SIZE))
+            return step(learner, batch)
+
+        monkeypatch.setattr(Tasks, "judge", judging)
+        monkeypatch.setattr(Learner, "step", stepping)
+
+    def counts(self, prompt_id: str) -> tuple[int, int]:
+        """Successes and trials among the verdicts on a prompt."""
+        seen = [verdict.correct for key, verdict in self.verdicts if key == prompt_id]
+        return seen.count(True), len(seen) - seen.count(None)
+
+
+def observed(made: Training) -> dict[str, tuple[int, int]]:
+    """Successes and trials by prompt that the selector counted."""
+    state = made.selector.state_dict()
+    solved, failed = state["successes"], state["failures"]
+    return {
+        key: (int(solved[row]), int(solved[row] + failed[row]))
+        for row, key in enumerate(made.tasks.pool.prompt_id)
+    }
+
+
+def standardised(successes: int, trials: int) -> list[float]:
+    """The advantages of a group, in ascending order, its responses without a verdict included."""
+    silent = successes in (0, trials)
+    rewards = np.array([0.0] * (trials - successes) + [1.0] * successes)
+    spread = 1.0 if silent else rewards.std(ddof=1) + 1e-4
+    found = np.zeros(trials) if silent else (rewards - rewards.mean()) / spread
+    return sorted([*found, *[0.0] * (SIZE - trials)])
+
+
+def test_counts_and_advantages_are_those_of_the_verdicts(files, tmp_path, monkeypatch):
+    watched = Watched(monkeypatch)
+    with training(files, tmp_path, eval_every=0) as made:
+        run = made.run()
+        for key, counted in observed(made).items():
+            assert counted == watched.counts(key)
+    for row in run.steps:
+        groups = [group for group in run.groups if group.step == row.step]
+        for group, found in zip(groups, watched.advantages[row.step - 1], strict=True):
+            assert sorted(found) == pytest.approx(standardised(group.successes, group.trials))
+
+
+def test_shuffled_rewards_move_within_their_group_and_the_counts_stay_true(
+    files, tmp_path, monkeypatch
+):
+    plain = Watched(monkeypatch)
+    train(files, tmp_path / "plain", eval_every=0, updates=1)
+    shuffled = Watched(monkeypatch)
+    with training(files, tmp_path / "shuffled", eval_every=0, shuffle_rewards=True) as made:
+        run = made.run()
+        for key, counted in observed(made).items():
+            assert counted == shuffled.counts(key)
+    moved = 0
+    for at, found in enumerate(shuffled.advantages):
+        groups = [group for group in run.groups if group.step == at + 1]
+        for group, advantages in zip(groups, found, strict=True):
+            assert sorted(advantages) == pytest.approx(standardised(group.successes, group.trials))
+    first, real = shuffled.advantages[0], plain.advantages[0]
+    assert np.array_equal(np.sort(first, axis=1), np.sort(real, axis=1))
+    orders = {tuple(advantages > 0) for found in shuffled.advantages for advantages in found}
+    moved = len(orders)
+    assert moved > 2, "every group was dealt alike"
+    again = Watched(monkeypatch)
+    train(files, tmp_path / "again", eval_every=0, shuffle_rewards=True)
+    assert np.array_equal(np.stack(again.advantages), np.stack(shuffled.advantages))
+    assert [asdict(group) for group in run.groups] == (
+        [asdict(group) for group in read_run(tmp_path / "again").groups]
+    )
+
+
+class Unsure(ExactVerifier):
+    """Has no verdict on every third response, nor on any to some prompts."""
+
+    def __init__(self, never: frozenset[str]) -> None:
+        object.__setattr__(self, "asked", count())
+        object.__setattr__(self, "never", never)
+
+    def check(self, response: str, answer: Any, finish_reason: str | None = None) -> Verdict:
+        if answer in self.never or next(self.asked) % 3 == 1:
+            return Verdict("verifier_error")
+        return super().check(response, answer, finish_reason)
+
+
+def test_a_response_without_a_verdict_is_no_trial_and_teaches_nothing(
+    files, tmp_path, monkeypatch
+):
+    watched = Watched(monkeypatch)
+    with training(files, tmp_path, eval_every=0, updates=6) as made:
+        asked = made.tasks.pool
+        never = frozenset(str(asked.answer[row]) for row in made.selector.select(1))
+        renderer = Recipe("lab-policy", SETTINGS).template.renderer(made.policy.tokenizer)
+        tasks = Tasks(asked, renderer, {"exact": Unsure(never)})
+        run = replace(made, tasks=tasks).run()
+        for key, counted in observed(made).items():
+            assert counted == watched.counts(key)
+    correct = np.array([verdict.correct for _, verdict in watched.verdicts], dtype=object)
+    assert (correct == None).sum() == sum(row.n_no_verdict for row in run.steps) > 5  # noqa: E711
+    for group in run.groups:
+        assert group.trials + group.n_error == SIZE
+        assert (group.fate == "silent") == (group.successes in (0, group.trials))
+        found = watched.advantages[group.step - 1][group.rank]
+        assert sorted(found) == pytest.approx(standardised(group.successes, group.trials))
+    assert {group.trials for group in run.groups} >= {0, 2, 3}
+    assert any(group.fate == "used" and group.n_error for group in run.groups)
+    for row in run.steps:
+        seen = [group for group in run.groups if group.step == row.step]
+        trials = sum(group.trials for group in seen)
+        mean = sum(group.successes for group in seen) / trials if trials else None
+        assert row.reward == (mean if mean is None else pytest.approx(mean))
+
+
+def test_a_responses_advantage_is_its_own_verdicts(files, tmp_path, monkeypatch):
+    """In a mixed group, those above zero are the right ones, and those without a verdict zero."""
+    rolled: list[Any] = []
+    whole = loop.as_batch
+    monkeypatch.setattr(loop, "as_batch", lambda *args: rolled.append(args) or whole(*args))
+    with training(files, tmp_path, eval_every=0) as made:
+        renderer = Recipe("lab-policy", SETTINGS).template.renderer(made.policy.tokenizer)
+        tasks = Tasks(made.tasks.pool, renderer, {"exact": Unsure(frozenset())})
+        replace(made, tasks=tasks).run()
+    for rollouts, advantages in rolled:
+        for at in np.flatnonzero(~rollouts.silent):
+            sign = np.where(rollouts.judged[at], np.where(rollouts.rewards[at] > 0, 1, -1), 0)
+            assert np.sign(advantages[at].numpy()).tolist() == sign.tolist()
+        batch = whole(rollouts, advantages)
+        flat = [completion for group in rollouts.completions for completion in group]
+        assert [tuple(one) for one in batch.responses] == [one.tokens for one in flat]
+        assert all(sum(mask) == len(one.tokens) for mask, one in zip(batch.masks, flat, strict=True))
+        assert {one.sample for one in flat} == set(range(SIZE))
+
+
+def test_the_log_says_what_was_expected_of_each_group_when_it_was_chosen(files, tmp_path):
+    prior = read_prior(files / "prior.parquet")
+    place = {key: row for row, key in enumerate(prior.prompt_id)}
+    solved, failed = np.zeros(len(prior)), np.zeros(len(prior))
+    with training(files, tmp_path) as made:
+        run = made.run()
+        assert made.selector.metrics()["silent"] == silent_at(run, len(run.steps))
+    for row in run.steps:
+        groups = [group for group in run.groups if group.step == row.step]
+        at = [place[group.prompt_id] for group in groups]
+        alpha, beta = prior.alpha[at] + solved[at], prior.beta[at] + failed[at]
+        expected = expected_learnability(alpha, beta, SIZE)
+        assert [group.expected for group in groups] == expected.tolist()
+        assert row.expected == pytest.approx(expected.mean())
+        assert [group.rank for group in groups] == list(range(GROUPS))
+        assert sorted(expected, reverse=True) == expected.tolist(), "not best first"
+        solved[at] += [group.successes for group in groups]
+        failed[at] += [group.trials - group.successes for group in groups]
+    assert silent_at(run, 1) == sum(g.silent for g in run.groups if g.step == 1) / GROUPS
+
+
+def test_the_reference_penalty_is_logged_and_never_below_zero(files, tmp_path):
+    plain = train(files, tmp_path / "plain", eval_every=0)
+    assert all(row.kl is None for row in plain.steps)
+    learner = replace(SETTINGS.learner, kl=0.04)
+    held = train(files, tmp_path / "held", eval_every=0, learner=learner)
+    assert held.steps[0].kl == pytest.approx(0.0, abs=1e-9)  # the adapter starts at zero
+    assert all(row.kl >= 0 for row in held.steps)
+    assert max(row.kl for row in held.steps) > 1e-6
+
+
+# Evaluations
+
+
+@pytest.mark.parametrize(
+    ("every", "steps"), [(0, []), (1, [0, 1, 2, 3]), (2, [0, 2, 3]), (3, [0, 3]), (9, [0, 3])]
+)
+def test_evaluations_come_before_every_so_many_and_after_once(files, tmp_path, every, steps):
+    run = train(files, tmp_path, eval_every=every, updates=3)
+    assert eval_steps(run) == steps
+    assert len(run.evals) == len(steps) * 6
+    for step in steps:
+        keys = [row.prompt_id for row in run.evals if row.step == step]
+        assert keys == pool().of_split("eval").prompt_id.tolist()
+
+
+def test_evaluations_sample_as_they_are_told(files, tmp_path):
+    run = train(files, tmp_path, updates=1, eval_every=1, eval_samples=3, eval_temperature=0.7)
+    assert {(row.trials, row.temperature) for row in run.evals} == {(3, 0.7)}
+
+
+def test_a_pool_without_held_out_prompts_is_trained_on_without_evaluations(place):
+    write_pool(place / "pool.parquet", pool().of_split("train"), {}, force=True)
+    ran = call(place, *arguments(2, "--json"))
+    assert ran.code == 0
+    assert json.loads(ran.out)["evaluations"] == []
+    run = read_run(place / "runs" / "run")
+    assert (run.finished, run.evals, run.settings["held_out"]) == (True, [], None)
+
+
+def test_the_last_evaluation_is_what_evaluate_finds(again):
+    ran = call(again, "evaluate", "runs/run", "--batch-size", "64", "--device", "cpu", "--json")
+    assert ran.code == 0, ran.err
+    facts = json.loads(ran.out)
+    outcomes = read_outcomes(again / facts["outcomes"])
+    found = {row.prompt_id: row for row in outcomes.rows()}
+    run = read_run(again / "runs" / "run")
+    last = [row for row in run.evals if row.step == 3]
+    assert len(last) == len(found) == 6
+    for row in last:
+        one = found[row.prompt_id]
+        assert (row.successes, row.n_tokens) == (int(one.correct is True), one.n_tokens)
+        assert row.n_truncated == (one.status == "truncated")
+    assert facts["mean"] == sum(row.successes for row in last) / 6
+
+
+# The posterior
+
+
+def test_the_posterior_is_prior_plus_counts_and_a_prior_of_the_same_pool(files, tmp_path):
+    run = train(files, tmp_path)
+    prior = read_prior(files / "prior.parquet")
+    found = read_prior(newest_folder(tmp_path / "checkpoints") / "posterior.parquet")
+    solved = dict.fromkeys(prior.prompt_id, 0)
+    failed = dict.fromkeys(prior.prompt_id, 0)
+    for group in run.groups:
+        solved[group.prompt_id] += group.successes
+        failed[group.prompt_id] += group.trials - group.successes
+    assert found.kind == "posterior"
+    assert found.prompt_id.tolist() == prior.prompt_id.tolist()
+    assert found.row_hash.tolist() == pool().of_split("train").row_hash.tolist()
+    assert found.alpha.tolist() == (prior.alpha + list(solved.values())).tolist()
+    assert found.beta.tolist() == (prior.beta + list(failed.values())).tolist()
+    assert found.provenance["updates"] == len(run.steps)
+    assert found.provenance["pool"] == run.settings["pool"]
+    assert found.provenance["parents"] == [run.settings["prior"]]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_posterior_is_the_prior_of_another_run_at_kappa_or_its_own_strength(again, keep):
+    posterior = newest_folder(again / "runs" / "run" / "checkpoints") / "posterior.parquet"
+    own = read_prior(posterior)
+    more = ["--keep-strength"] if keep else []
+    ran = call(again, *arguments(1, "--prior", posterior, "--name", "next", *more))
+    assert ran.code == 0, ran.err
+    run = read_run(again / "runs" / "next")
+    assert run.settings["prior"]["kind"] == "posterior"
+    first = latest_checkpoint(again / "runs" / "next" / "checkpoints")
+    alpha, beta = first.selector["alpha"], first.selector["beta"]
+    if keep:
+        assert alpha.tolist() == own.alpha.tolist()
+    else:
+        assert (alpha + beta).tolist() == pytest.approx([4.0 + 2e-3] * 10)
+        assert (alpha - 1e-3) / 4 == pytest.approx(own.alpha / (own.alpha + own.beta))
+
+
+# Settings
+
+
+def test_the_settings_that_only_spare_memory_define_no_run():
+    spared = replace(
+        SETTINGS,
+        rollout_batch=1,
+        learner=replace(SETTINGS.learner, micro_tokens=7, gradient_checkpointing=True),
+    )
+    assert loop.definition({}, SETTINGS) == loop.definition({}, spared)
+    assert loop.definition({}, SETTINGS) != loop.definition({}, replace(SETTINGS, seed=2))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"updates": 0},
+        {"groups": 0},
+        {"group_size": 1},
+        {"eval_samples": 0},
+        {"rollout_batch": 0},
+        {"eval_every": -1},
+        {"eval_temperature": float("nan")},
+    ],
+)
+def test_settings_out_of_their_domain_are_refused(setting):
+    with pytest.raises(SettingError):
+        TrainSettings(**setting)
+
+
+def test_each_update_is_told_as_it_is_logged(files, tmp_path):
+    told: list[StepRow] = []
+    with training(files, tmp_path, updates=2) as made:
+        run = made.run(told.append)
+    assert told == run.steps
+    for row in told:
+        parts = row.seconds_generate + row.seconds_verify + row.seconds_update
+        assert 0 < parts <= row.seconds_total
+
+
+def test_an_engine_error_of_a_run_leaves_its_folder_free(files, tmp_path, monkeypatch):
+    def fail(*_args: object) -> None:
+        raise EngineError("no")
+
+    with monkeypatch.context() as patch, pytest.raises(EngineError):
+        patch.setattr(Learner, "step", fail)
+        train(files, tmp_path)
+    assert train(files, tmp_path).finished
