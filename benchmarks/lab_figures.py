@@ -25,8 +25,11 @@ def write_figures(root: Path, trials: Sequence[Trial]) -> None:
     measured = [measure(root, trial) for trial in trials]
     horizon = any(trial.updates > 60 for trial in trials)
     table = horizon_figures(measured) if horizon else comparison(measured)
-    document = {"command": " ".join(sys.argv), "runs": measured, "figures": table}
-    (root / "figures.json").write_text(json.dumps(document, indent=1) + "\n")
+    said = [root.name if word == str(root) else word for word in sys.argv[1:]]
+    command = " ".join(["python benchmarks/lab_trials.py", *said])
+    document = {"command": command, "runs": measured, "figures": table}
+    lines = json.dumps(document).replace("}, {", "},\n{")
+    (root / "figures.json").write_text(lines + "\n")
     text = horizon_text(table) if horizon else comparison_text(table)
     (root / "figures.md").write_text(text + "\n")
     print(text)

@@ -153,8 +153,9 @@ def story(
             f"3. lab-policy was trained {len(runs)} times with GRPO, 8 prompts × 8 rollouts an "
             "update; only the choice of prompts differs:",
             table(["picked by", *(name.replace("_", " ") for name in columns)], rows),
-            "   A silent group's rollouts agree: its share of the work is wasted.",
-            "   This is one seed an arm. data/README.md has 24 runs an arm, with intervals.",
+            "   A silent group's rollouts agree: that share of the work is wasted. Accuracy also",
+            "   wants many different prompts, and here uniform sampling sees the most of them.",
+            "   This is one seed an arm; data/README.md has 24 runs an arm, with intervals.",
             "4. Where to look:",
             f"   {shown_path(published)}",
             *(f"   {shown_path(run.folder)}" for run in runs.values()),

@@ -43,11 +43,16 @@ def export(
     from priorkit.extras import TRAINING, require
 
     require("exporting", *TRAINING)
-    from priorkit.export import export_adapter, export_merged, export_posterior
+    from priorkit.export import (
+        export_adapter,
+        export_merged,
+        export_posterior,
+        exported_update,
+    )
     from priorkit.run_tables import newest_run, read_run
 
     held = read_run(run if run is not None else newest_run(root))
-    beside = held.folder.resolve().name
+    beside, update = held.folder.resolve().name, exported_update(held)
     if what == "adapter":
         path = export_adapter(held, out or Path(f"{beside}-adapter"), force=force)
     elif what == "merged":
@@ -56,5 +61,5 @@ def export(
         path = export_posterior(held, out or Path(f"{beside}-prior.parquet"), force=force)
     else:
         raise SettingError(f"--what must be adapter, merged or posterior, got {what!r}")
-    result = {"run": str(held.folder), "what": what, "path": str(path), "updates": len(held.steps)}
-    emit(result, f"{what} after {len(held.steps)} updates: {shown_path(path)}", as_json)
+    result = {"run": str(held.folder), "what": what, "path": str(path), "updates": update}
+    emit(result, f"{what} after {update} updates: {shown_path(path)}", as_json)

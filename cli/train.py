@@ -161,7 +161,11 @@ def run_training(recipe: Recipe, root: Path, name: str | None, force: bool, as_j
         note(f"{shown_path(folder)}: finished before, nothing to train (--force starts over)")
         return done
     _tell(made)
-    return _train(made, folder, force)
+    try:
+        return _train(made, folder, force)
+    except KeyboardInterrupt:
+        note("stopped; run the same command again to go on")
+        raise typer.Exit(130) from None
 
 
 def _tell(made: Ingredients) -> None:

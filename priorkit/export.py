@@ -35,13 +35,13 @@ def export_adapter(run: Run, folder: Path, *, force: bool = False) -> Path:
             no.
         RunFolderError: the run has no checkpoint.
     """
-    checkpoint = newest_folder(run.folder / "checkpoints")
+    checkpoint, update = _newest(run)
     weights, config = (checkpoint / WEIGHTS).read_bytes(), (checkpoint / CONFIG).read_text()
     named = {**json.loads(config), "base_model_name_or_path": base_id(run)}
     with replacing_folder(folder, force, _is_export) as draft:
         (draft / WEIGHTS).write_bytes(weights)
         (draft / CONFIG).write_text(json.dumps(named, indent=2) + "\n")
-        (draft / "README.md").write_text(card(run, "LoRA adapter", "peft"))
+        (draft / "README.md").write_text(card(run, update, "LoRA adapter", "peft"))
     return folder
 
 
@@ -52,12 +52,12 @@ def export_merged(run: Run, folder: Path, *, base: str | None = None, force: boo
         MismatchError: the base's files here are not those the run was trained on.
         OutputError: as `export_adapter`.
     """
-    checkpoint = newest_folder(run.folder / "checkpoints")
+    checkpoint, update = _newest(run)
     source = run_base(run, base)
     with replacing_folder(folder, force, _is_export) as draft:
         model, tokenizer = load_adapted(checkpoint, source, dtype="auto", device="cpu")
         write_model(draft, model, tokenizer)
-        (draft / "README.md").write_text(card(run, "merged weights", "transformers"))
+        (draft / "README.md").write_text(card(run, update, "merged weights", "transformers"))
     return folder
 
 
@@ -68,11 +68,25 @@ def export_posterior(run: Run, path: Path, *, force: bool = False) -> Path:
         PriorFileError: the checkpoint's own is damaged.
         OutputError: as `export_adapter`.
     """
-    held = newest_folder(run.folder / "checkpoints") / "posterior.parquet"
+    held = _newest(run)[0] / "posterior.parquet"
     read_prior(held)
     with parquet.replacing(path, force=force) as partial:
         partial.write_bytes(held.read_bytes())
     return path
+
+
+def exported_update(run: Run) -> int:
+    """The update whose weights and beliefs are handed out; a running run's log may be beyond it.
+
+    Raises:
+        RunFolderError: the run has no checkpoint.
+    """
+    return _newest(run)[1]
+
+
+def _newest(run: Run) -> tuple[Path, int]:
+    folder = newest_folder(run.folder / "checkpoints")
+    return folder, int(folder.name)
 
 
 def run_base(run: Run, base: str | None = None) -> ModelSource:
@@ -129,13 +143,20 @@ def _kept(run: Run) -> Path | None:
     return packed if packed.is_file() else Path(path)
 
 
-def card(run: Run, what: str, library: str) -> str:
-    """A model card: what these weights are and how they came about; `library` reads them."""
+def card(run: Run, update: int, what: str, library: str) -> str:
+    """A model card: what the weights after that update are and how they came about.
+
+    Args:
+        run: the run.
+        update: of the checkpoint the weights are from.
+        what: they are.
+        library: reads them.
+    """
     name, settings = run.setting("policy", "name"), run.settings
-    figures = [f"- updates: {len(run.steps)} of {run.setting('settings', 'updates')}"]
-    if run.steps:
-        figures.append(f"- silent groups: {silent_at(run, len(run.steps)):.3f}")
-    for step in eval_steps(run):
+    figures = [f"- updates: {update} of {run.setting('settings', 'updates')}"]
+    if 1 <= update <= len(run.steps):
+        figures.append(f"- silent groups: {silent_at(run, update):.3f}")
+    for step in (step for step in eval_steps(run) if step <= update):
         successes, trials = accuracy_at(run, step)
         rate = successes.sum() / max(trials.sum(), 1)
         figures.append(f"- held-out accuracy after update {step}: {rate:.3f} ({trials.sum()})")

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from priorkit import grpo
@@ -148,7 +149,7 @@ class Training:
                 f"an update takes {settings.groups} prompts and the pool has only "
                 f"{len(self.tasks)}; lower --groups"
             )
-        with locked(self.folder, RunFolderError):
+        with locked(self.folder, RunFolderError), torch.random.fork_rng(devices=[]):
             defined = definition(self.binding, settings)
             claim(self.folder / "run.json", defined, REMEDY, RunFolderError, self.notes)
             if is_finished(self.folder):
@@ -248,6 +249,7 @@ class Training:
             self.selector.load_state_dict(checkpoint.selector)
             log.cut(checkpoint.update)
             return
+        torch.manual_seed(self.settings.seed)
         self.policy.refresh()
         log.cut(-1)
         if self.settings.evaluates_after(0):

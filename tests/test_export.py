@@ -179,6 +179,22 @@ def test_cards_name_base_settings_and_figures(run, tmp_path):
         assert "notes" not in settings  # paths of one machine
 
 
+def test_a_card_tells_of_the_updates_its_weights_had_and_of_no_later_ones(run, tmp_path):
+    shutil.rmtree(run.folder / "checkpoints" / f"{UPDATES:06d}")
+    ran = call(tmp_path, "export", "--out", "mine")
+    assert ran.out == f"adapter after {UPDATES - 1} updates: mine\n"
+    text = (tmp_path / "mine" / "README.md").read_text()
+    assert f"updates: {UPDATES - 1} of {UPDATES}" in text
+    groups = [group.silent for group in run.groups if group.step < UPDATES]
+    assert f"silent groups: {sum(groups) / len(groups):.3f}" in text
+    assert "held-out accuracy after update 0" in text
+    assert f"held-out accuracy after update {UPDATES}" not in text
+    policy = latest_checkpoint(run.folder / "checkpoints")
+    assert policy.update == UPDATES - 1
+    held = load_file(tmp_path / "mine" / adapter.WEIGHTS)
+    assert all(torch.equal(held[name], policy.adapter[name]) for name in held)
+
+
 def test_an_exported_adapter_calls_its_base_what_other_machines_do(run, tmp_path):
     folder = export_adapter(run, tmp_path / "adapter")
     assert adapter.base_name(folder) == "lab-policy"

@@ -116,18 +116,3 @@ def zip_rows(folder: Path) -> list[tuple[tuple[str, int], object]]:
         ((r.prompt_id, r.sample), r)
         for r in read_outcomes(home(folder) / "outcomes.parquet").rows()
     ]
-
-
-def test_the_demo_tells_its_story_and_repeats_it_at_once(tmp_path):
-    command = [sys.executable, "-m", "priorkit_cli", "demo", "--json"]
-    first = json.loads(
-        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
-    )
-    assert 0 < first["mean_rate"] < 1, "the easiest prompts are within reach of the small model"
-    assert first["never_solved"] < first["prompts"]
-    assert len(first["top"]) == 10
-    prior = read_prior(tmp_path / first["paths"][-1])
-    assert prior.kind == "anchor"
-    assert prior.provenance["anchor"]["name"] == "SmolLM2-135M-Instruct.Q4_1"
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=30)
-    assert json.loads(again.stdout) == first

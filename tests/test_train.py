@@ -203,7 +203,7 @@ MOMENTS = [
     (ExactVerifier, "check", 17, True),  # the third update
     (RunLog, "append_evals", 0, False),
     (RunLog, "append_evals", 0, True),
-    (loop, "save_checkpoint", 1, True),
+    (loop, "save_checkpoint", 0, True),
     (loop, "save_checkpoint", 0, False),  # the last
     (RunLog, "finish", 0, False),
     (parquet, "write", 1, True),  # between the tables of the finished log
@@ -244,15 +244,18 @@ def test_a_finished_run_is_cleaned_up_by_whoever_finds_it(files, tmp_path, unbro
     assert not (run / "steps.jsonl").exists()
 
 
-def test_a_checkpoint_brings_torchs_generator_back(files, tmp_path):
-    saved, found = [], []
-    with training(files, tmp_path) as made:
-        torch.rand(5)
-        made.run(lambda row: saved.append(torch.random.get_rng_state()), lambda: True)
-    with training(files, tmp_path) as made:
-        torch.rand(3)
-        made.run(lambda row: found.append(torch.random.get_rng_state()), lambda: True)
-    assert torch.equal(saved[0], found[0])
+def test_torchs_generator_is_the_runs_own_and_the_callers_stays(files, tmp_path):
+    drawn: list[list[float]] = []
+    for name, stop in (("stopped", True), ("stopped", False), ("unbroken", False)):
+        with training(files, tmp_path / name, updates=2, save_every=1) as made:
+            before = torch.random.get_rng_state()
+            # Asked before an update's checkpoint is saved.
+            made.run(
+                should_stop=lambda stop=stop: bool(drawn.append(torch.rand(2).tolist())) or stop
+            )
+            assert torch.equal(torch.random.get_rng_state(), before)
+    assert drawn[:2] == drawn[2:]
+    assert drawn[0] != drawn[1]
 
 
 DAMAGE = {
@@ -378,9 +381,7 @@ def unbroken_command(commands, place):
     return run
 
 
-def test_ctrl_c_finishes_the_update_and_the_same_command_goes_on(
-    commands, place, unbroken_command
-):
+def test_ctrl_c_finishes_the_update_and_the_same_command_goes_on(commands, place, unbroken_command):
     command, run = small("uniform", 10), place / "runs" / "run"
     with subprocess.Popen(
         [sys.executable, "-m", "priorkit_cli", *command],
@@ -472,9 +473,7 @@ def test_the_same_command_on_a_finished_run_says_so_and_loads_no_model(again, mo
     before = end(again / "runs" / "run")
     ran = call(again, *arguments(3, "--json"))
     assert ran.code == 0
-    assert ran.err == (
-        "runs/run: finished before, nothing to train (--force starts over)\n"
-    )
+    assert ran.err == ("runs/run: finished before, nothing to train (--force starts over)\n")
     assert json.loads(ran.out)["updates"] == 3
     assert end(again / "runs" / "run") == before
 
@@ -511,7 +510,8 @@ def test_another_pool_in_the_same_folder_is_refused(again, monkeypatch):
     without_models(monkeypatch)
     write_pool(again / "pool.parquet", pool(prompts=9), {}, force=True)
     refused(call(again, *arguments(3)), "another pool.fingerprint", "--name")
-    write_pool(again / "pool.parquet", pool().take(np.arange(len(pool()))[::-1]), {}, force=True)
+    turned = [*range(10)[::-1], *range(10, len(pool()))]
+    write_pool(again / "pool.parquet", pool().take(np.array(turned)), {}, force=True)
     refused(call(again, *arguments(3)), "order of the same prompts")
 
 
@@ -535,7 +535,7 @@ def test_two_commands_never_work_in_one_folder(commands, place, unbroken_command
     for more in ([], ["--force"]):
         ran = call(place, *command, *more)
         refused(ran, "another process is at work here")
-        assert len(ran.err.splitlines()) == 1, "it spoke of going on"
+        assert "going on after" not in ran.err
     assert commands.wait(process) == 0, (place / "said.txt").read_text()
     assert_same_end(run, unbroken_command(*command))
 
@@ -570,7 +570,7 @@ CPU_MEMORY = "DefaultCPUAllocator: can't allocate memory: you tried to allocate"
 
 @pytest.mark.parametrize(
     ("owner", "name", "calls"),
-    [(Learner, "_accumulate", 2), (engine_module.Decoding, "advance", 60)],
+    [(Learner, "_accumulate", 2), (engine_module.Decoding, "advance", 70)],
 )
 def test_out_of_memory_is_one_line_of_advice_that_can_be_followed(
     place, monkeypatch, owner, name, calls
@@ -601,14 +601,13 @@ def test_out_of_memory_is_one_line_of_advice_that_can_be_followed(
     assert_same_end(run, place / "runs" / "unbroken")
 
 
-def test_a_disk_that_fills_is_one_line_and_the_run_can_go_on(
-    commands, place, unbroken_command
-):
+def test_a_disk_that_fills_is_one_line_and_the_run_can_go_on(commands, place, unbroken_command):
     command = small("uniform", 3)
     status = commands.wait(commands.start(place, *command, largest_file=60_000))
     assert status == 1
-    (line,) = (place / "said.txt").read_text().splitlines()
-    assert re.search(r"error: .*000000: the checkpoint could not be written .*too large", line)
+    said = (place / "said.txt").read_text().splitlines()
+    assert re.search(r"^error: .*000000: the checkpoint could not be written .*too large", said[-1])
+    assert len([line for line in said if not line.startswith("warning: the prior")]) == 1
     assert not list((place / "runs" / "run" / "checkpoints").iterdir())
     assert commands.run(place, *command)[0] == 0
     assert_same_end(place / "runs" / "run", unbroken_command(*command))
@@ -637,9 +636,7 @@ def test_a_folder_that_cannot_be_written_is_named(files, tmp_path):
         (["--updates", "0"], "updates must be at least 1"),
     ],
 )
-def test_what_can_be_refused_is_refused_before_a_model_is_loaded(
-    place, monkeypatch, change, named
-):
+def test_what_can_be_refused_is_refused_before_a_model_is_loaded(place, monkeypatch, change, named):
     without_models(monkeypatch)
     refused(call(place, *arguments(3, *change)), named)
     assert not (place / "runs").exists()
@@ -716,14 +713,15 @@ def test_counts_and_advantages_are_those_of_the_verdicts(files, tmp_path, monkey
 def test_shuffled_rewards_move_within_their_group_and_the_counts_stay_true(
     files, tmp_path, monkeypatch
 ):
-    plain = Watched(monkeypatch)
-    train(files, tmp_path / "plain", eval_every=0, updates=1)
-    shuffled = Watched(monkeypatch)
-    with training(files, tmp_path / "shuffled", eval_every=0, shuffle_rewards=True) as made:
-        run = made.run()
-        for key, counted in observed(made).items():
-            assert counted == shuffled.counts(key)
-    moved = 0
+    with monkeypatch.context() as patch:
+        plain = Watched(patch)
+        train(files, tmp_path / "plain", eval_every=0, updates=1)
+    with monkeypatch.context() as patch:
+        shuffled = Watched(patch)
+        with training(files, tmp_path / "shuffled", eval_every=0, shuffle_rewards=True) as made:
+            run = made.run()
+            for key, counted in observed(made).items():
+                assert counted == shuffled.counts(key)
     for at, found in enumerate(shuffled.advantages):
         groups = [group for group in run.groups if group.step == at + 1]
         for group, advantages in zip(groups, found, strict=True):
@@ -731,8 +729,7 @@ def test_shuffled_rewards_move_within_their_group_and_the_counts_stay_true(
     first, real = shuffled.advantages[0], plain.advantages[0]
     assert np.array_equal(np.sort(first, axis=1), np.sort(real, axis=1))
     orders = {tuple(advantages > 0) for found in shuffled.advantages for advantages in found}
-    moved = len(orders)
-    assert moved > 2, "every group was dealt alike"
+    assert len(orders) > 2, "every group was dealt alike"
     again = Watched(monkeypatch)
     train(files, tmp_path / "again", eval_every=0, shuffle_rewards=True)
     assert np.array_equal(np.stack(again.advantages), np.stack(shuffled.advantages))
@@ -754,9 +751,7 @@ class Unsure(ExactVerifier):
         return super().check(response, answer, finish_reason)
 
 
-def test_a_response_without_a_verdict_is_no_trial_and_teaches_nothing(
-    files, tmp_path, monkeypatch
-):
+def test_a_response_without_a_verdict_is_no_trial_and_teaches_nothing(files, tmp_path, monkeypatch):
     watched = Watched(monkeypatch)
     with training(files, tmp_path, eval_every=0, updates=6) as made:
         asked = made.tasks.pool
@@ -798,7 +793,9 @@ def test_a_responses_advantage_is_its_own_verdicts(files, tmp_path, monkeypatch)
         batch = whole(rollouts, advantages)
         flat = [completion for group in rollouts.completions for completion in group]
         assert [tuple(one) for one in batch.responses] == [one.tokens for one in flat]
-        assert all(sum(mask) == len(one.tokens) for mask, one in zip(batch.masks, flat, strict=True))
+        assert all(
+            sum(mask) == len(one.tokens) for mask, one in zip(batch.masks, flat, strict=True)
+        )
         assert {one.sample for one in flat} == set(range(SIZE))
 
 

