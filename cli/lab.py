@@ -35,6 +35,9 @@ def build(
     from priorkit.extras import TRAINING, require
 
     require("building models", *TRAINING)
+    import torch
+
+    torch.set_num_threads(1)  # sums in one order, whatever the machine
     from priorkit.export import check_replaceable, replacing_folder
     from priorkit.lab.nano import NANO, build_nano, is_nano
 
