@@ -138,6 +138,17 @@ def test_a_run_without_its_last_updates_says_how_far_it_is(desk):
     assert "no checkpoint yet" in refused(desk, "evaluate")
 
 
+def test_a_run_that_went_on_is_another_model_than_it_was(desk):
+    last = run_folder(desk) / "checkpoints" / f"{UPDATES:06d}"
+    last.rename(desk / "later")
+    evaluated(desk)
+    (desk / "later").rename(last)
+    said = refused(desk, "evaluate")
+    assert "was started with another anchor.revision" in said
+    assert "--name" in said
+    assert evaluated(desk, "--force")[0]["generated"] == HELD_OUT
+
+
 def test_where_there_is_no_run_the_error_says_what_makes_one(tmp_path):
     for command in ("evaluate", "show", "export"):
         assert "runs: no run here; `priorkit train` makes one" in refused(tmp_path, command)
@@ -504,6 +515,21 @@ def test_the_display_of_any_updates_fits_80_columns(rows, updates):
         text = columns_of_80(progress)
     assert f" {rows[-1].step}/{updates} updates " in text
     assert text.splitlines()[0][:40].strip("━╌") == ""
+
+
+def test_the_display_shows_numbers_beyond_reason_shortly(home, monkeypatch):
+    from priorkit_cli import progress
+
+    first = read_run(run_folder(home)).steps[0]
+    huge = checked(replace(first, n_tokens=2**40, n_responses=2**30, n_wasted=2**30))
+    slow = progress.TrainProgress(UPDATES)
+    slow(replace(huge, seconds_generate=0.0))
+    began = time.monotonic()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: began + 1e6)
+    text = columns_of_80(slow)
+    assert "ETA –" in text
+    assert "1.1e+21 tokens/s" in text
+    assert "wasted 1.1e+09 responses" in text
 
 
 def test_the_display_tells_what_the_updates_were(home):

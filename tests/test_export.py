@@ -363,7 +363,8 @@ def test_force_throws_away_an_earlier_export_and_nothing_else(run, tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
     shutil.copytree(resolve_model("lab-policy").path, tmp_path / "model")
-    (tmp_path / "link").symlink_to("thesis")
+    assert call(tmp_path, "export", run.folder, "--out", "earlier").code == 0
+    (tmp_path / "link").symlink_to("earlier")
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
     newest = run.folder / "checkpoints" / f"{UPDATES:06d}"

@@ -335,7 +335,7 @@ def test_a_shipped_tokenizer_is_the_labs(name):
     held, ours = tokenizer_of(name), lab_tokenizer()
     assert held.backend_tokenizer.to_str() == ours.backend_tokenizer.to_str()
     assert held.get_chat_template() == ours.get_chat_template()
-    assert held.padding_side == "left"
+    assert held.padding_side == ours.padding_side == "left"
     assert (held.bos_token_id, held.eos_token_id) == (ours.bos_token_id, ours.eos_token_id)
 
 

@@ -59,6 +59,15 @@ SETTINGS = TrainSettings(
 SELECTORS = ("thinkprior", "uniform")  # counts alone, and a generator
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """So small a model is faster with one thread, and much faster where cores are wanted."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """A folder with `pool.parquet` and `prior.parquet`; read only."""
@@ -95,8 +104,7 @@ def training(
         device="cpu",
         save_every=save_every,
     )
-    # What a checkpoint does not bring back would show.
-    torch.manual_seed(len(list(folder.glob("checkpoints/*"))))
+    torch.seed()  # as in a new process: what a checkpoint does not bring back would show
     with recipe.ingredients().training(folder) as made:
         yield made
 
@@ -141,6 +149,14 @@ def unbroken(files, tmp_path_factory):
             assert sum(row.n_used for row in run.steps) > 3, "nothing was learned"
         return made[selector]
 
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stopped(files, tmp_path_factory):
+    """The folder of a run that was stopped after its fourth update; read only."""
+    asked, folder = count(1), tmp_path_factory.mktemp("stopped")
+    train(files, folder, stop=lambda: next(asked) == 4)
     return folder
 
 
@@ -204,7 +220,8 @@ MOMENTS = [
     (RunLog, "append_evals", 0, False),
     (RunLog, "append_evals", 0, True),
     (loop, "save_checkpoint", 0, True),
-    (loop, "save_checkpoint", 0, False),  # the last
+    (RunLog, "append_evals", 0, False),  # the last
+    (loop, "save_checkpoint", 0, False),
     (RunLog, "finish", 0, False),
     (parquet, "write", 1, True),  # between the tables of the finished log
     (Path, "unlink", 1, True),  # between the lines they replace
@@ -216,12 +233,11 @@ def test_a_run_broken_in_the_middle_of_everything_ends_as_the_unbroken_one(
     files, tmp_path, unbroken, selector, monkeypatch
 ):
     for owner, name, calls, after in MOMENTS:
-        with monkeypatch.context() as patch, pytest.raises(Broken):
-            if owner is Path:
-                patch.setattr(owner, name, only_lines(failing(Path.unlink, calls, after=after)))
-            else:
-                patch.setattr(owner, name, failing(getattr(owner, name), calls, after=after))
-            train(files, tmp_path, selector=selector)
+        with monkeypatch.context() as patch:
+            broken = failing(getattr(owner, name), calls, after=after)
+            patch.setattr(owner, name, only_lines(broken) if owner is Path else broken)
+            with pytest.raises(Broken):
+                train(files, tmp_path, selector=selector)
     assert train(files, tmp_path, selector=selector).finished
     assert_same_end(tmp_path, unbroken(selector))
 
@@ -242,6 +258,19 @@ def test_a_finished_run_is_cleaned_up_by_whoever_finds_it(files, tmp_path, unbro
     with training(files, run) as made:
         assert made.run().finished
     assert not (run / "steps.jsonl").exists()
+
+
+def test_what_a_kill_left_half_written_is_cleared(files, tmp_path, stopped, unbroken):
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "checkpoints" / ".draft-1").mkdir()
+    (tmp_path / "checkpoints" / ".draft-1" / "state.json").write_text("{")
+    (tmp_path / ".priorkit-1.partial").write_text("half")
+    train(files, tmp_path)
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
+        "000004",
+        "000005",
+    ]
+    assert_same_end(tmp_path, unbroken("thinkprior"))
 
 
 def test_torchs_generator_is_the_runs_own_and_the_callers_stays(files, tmp_path):
@@ -268,10 +297,9 @@ DAMAGE = {
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_goes_on(
-    files, tmp_path, unbroken, name
+    files, tmp_path, stopped, unbroken, name
 ):
-    asked = count(1)
-    train(files, tmp_path, stop=lambda: next(asked) == 4)
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
     damaged = newest_folder(tmp_path / "checkpoints")
     assert damaged.name == "000004"
     DAMAGE[name](damaged / name)
@@ -382,7 +410,7 @@ def unbroken_command(commands, place):
 
 
 def test_ctrl_c_finishes_the_update_and_the_same_command_goes_on(commands, place, unbroken_command):
-    command, run = small("uniform", 10), place / "runs" / "run"
+    command, run = small("uniform", 6), place / "runs" / "run"
     with subprocess.Popen(
         [sys.executable, "-m", "priorkit_cli", *command],
         cwd=place,
@@ -396,7 +424,7 @@ def test_ctrl_c_finishes_the_update_and_the_same_command_goes_on(commands, place
         os.killpg(child.pid, signal.SIGINT)  # as a terminal does, to all that belong to it
         out, err = child.communicate()
     assert (child.returncode, out) == (130, "")
-    told = re.search(r"stopped after update (\d+) of 10, saved in runs/run; run the same", err)
+    told = re.search(r"stopped after update (\d+) of 6, saved in runs/run; run the same", err)
     assert told, err
     assert "finishing this update" in err
     assert latest_checkpoint(run / "checkpoints").update == int(told[1]) == updates_in(run)
@@ -417,7 +445,7 @@ def test_a_schedulers_polite_kill_is_a_ctrl_c(commands, place):
 def test_a_second_ctrl_c_stops_at_once_and_the_same_command_goes_on(
     commands, place, unbroken_command
 ):
-    command = [*small("thinkprior", 2), "-B", "8", "-G", "40"]  # updates long enough to be hit
+    command = [*small("thinkprior", 2), "-B", "8", "-G", "16"]  # updates long enough to be hit
     run = place / "runs" / "run"
     process = commands.start(place, *command)
     wait_until(lambda: updates_in(run) == 1)
@@ -529,7 +557,7 @@ def test_force_starts_over_and_a_name_starts_another(again):
 
 
 def test_two_commands_never_work_in_one_folder(commands, place, unbroken_command):
-    command, run = small("thinkprior", 8), place / "runs" / "run"
+    command, run = small("thinkprior", 6), place / "runs" / "run"
     process = commands.start(place, *command)
     wait_until(lambda: updates_in(run) > 0)
     for more in ([], ["--force"]):
@@ -544,20 +572,19 @@ def test_two_commands_never_work_in_one_folder(commands, place, unbroken_command
 
 
 def test_a_loss_that_is_not_a_number_is_one_line_and_the_run_can_go_on(place, monkeypatch):
-    command = arguments(4)
+    command, run = arguments(4), place / "runs" / "run"
+    loss = grpo.policy_loss
+
+    def absurd(*args: Any) -> Any:
+        found, metrics = loss(*args)
+        return (found * float("nan") if updates_in(run) >= 2 else found), metrics
+
     with monkeypatch.context() as patch:
-        calls = count()
-        loss = grpo.policy_loss
-
-        def absurd(*args: Any) -> Any:
-            found, metrics = loss(*args)
-            return (found * float("nan") if next(calls) == 2 else found), metrics
-
         patch.setattr(grpo, "policy_loss", absurd)
         refused(call(place, *command), "the loss is nan", "lower the learning rate", "update ")
     assert call(place, *command).code == 0
     assert call(place, *command, "--name", "unbroken").code == 0
-    assert_same_end(place / "runs" / "run", place / "runs" / "unbroken")
+    assert_same_end(run, place / "runs" / "unbroken")
 
 
 def test_an_absurd_learning_rate_is_one_line_of_advice(place):
@@ -569,16 +596,13 @@ CPU_MEMORY = "DefaultCPUAllocator: can't allocate memory: you tried to allocate"
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "calls"),
-    [(Learner, "_accumulate", 2), (engine_module.Decoding, "advance", 70)],
+    ("owner", "name"), [(Learner, "_accumulate"), (engine_module.Decoding, "advance")]
 )
-def test_out_of_memory_is_one_line_of_advice_that_can_be_followed(
-    place, monkeypatch, owner, name, calls
-):
-    command, numbers, whole = arguments(4), count(), getattr(owner, name)
+def test_out_of_memory_is_one_line_of_advice_that_can_be_followed(place, monkeypatch, owner, name):
+    command, run, whole = arguments(4), place / "runs" / "run", getattr(owner, name)
 
     def scarce(*args: Any) -> Any:
-        if next(numbers) == calls:
+        if updates_in(run) == 2:
             raise RuntimeError(CPU_MEMORY)
         return whole(*args)
 
@@ -586,8 +610,7 @@ def test_out_of_memory_is_one_line_of_advice_that_can_be_followed(
         patch.setattr(owner, name, scarce)
         ran = call(place, *command)
     refused(ran, "out of memory")
-    run = place / "runs" / "run"
-    assert updates_in(run) == 2, "it should have come some way"
+    assert updates_in(run) == 2
     elsewhere = shutil.copytree(place, place / "elsewhere")
     (advised,) = re.findall(r"(--[a-z-]+)\D+(\d+)", ran.err)
     ran = call(elsewhere, *command, *advised)
@@ -751,9 +774,12 @@ class Unsure(ExactVerifier):
         return super().check(response, answer, finish_reason)
 
 
-def test_a_response_without_a_verdict_is_no_trial_and_teaches_nothing(files, tmp_path, monkeypatch):
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_response_without_a_verdict_is_no_trial_and_teaches_nothing(
+    files, tmp_path, monkeypatch, shuffled
+):
     watched = Watched(monkeypatch)
-    with training(files, tmp_path, eval_every=0, updates=6) as made:
+    with training(files, tmp_path, eval_every=0, updates=6, shuffle_rewards=shuffled) as made:
         asked = made.tasks.pool
         never = frozenset(str(asked.answer[row]) for row in made.selector.select(1))
         renderer = Recipe("lab-policy", SETTINGS).template.renderer(made.policy.tokenizer)
@@ -797,6 +823,39 @@ def test_a_responses_advantage_is_its_own_verdicts(files, tmp_path, monkeypatch)
             sum(mask) == len(one.tokens) for mask, one in zip(batch.masks, flat, strict=True)
         )
         assert {one.sample for one in flat} == set(range(SIZE))
+
+
+def test_no_two_requests_of_a_run_share_a_seed_and_another_run_has_others(
+    files, tmp_path, monkeypatch
+):
+    asked: list[Any] = []
+    whole = loop.roll_out
+    monkeypatch.setattr(loop, "roll_out", lambda *args: asked.extend(args[3]) or whole(*args))
+    train(files, tmp_path / "one", selector="uniform")
+    seeds = [request.seed for request in asked if request.sampling.temperature > 0]
+    assert len(seeds) == len(set(seeds)) == GROUPS * 5
+    assert {request.n for request in asked if request.sampling.temperature > 0} == {SIZE}
+    asked.clear()
+    train(files, tmp_path / "two", selector="uniform", seed=2)
+    others = {request.seed for request in asked if request.sampling.temperature > 0}
+    assert not others & set(seeds)
+
+
+def test_the_log_counts_the_tokens_and_the_cut_responses(files, tmp_path, monkeypatch):
+    rolled: list[Any] = []
+    whole = loop.as_batch
+    monkeypatch.setattr(loop, "as_batch", lambda *args: rolled.append(args[0]) or whole(*args))
+    run = train(files, tmp_path, sampling=Sampling(max_new_tokens=12), updates=3)
+    assert sum(row.n_truncated for row in run.steps) > 0
+    for row, rollouts in zip(run.steps, rolled, strict=True):
+        groups = [group for group in run.groups if group.step == row.step]
+        for group, completions in zip(groups, rollouts.completions, strict=True):
+            assert group.n_tokens == sum(len(one.tokens) for one in completions)
+            cut = [one for one in completions if one.finish_reason == "length"]
+            assert group.n_truncated == sum("}" not in one.text for one in cut)
+        assert row.n_tokens == sum(group.n_tokens for group in groups)
+        assert row.n_truncated == sum(group.n_truncated for group in groups)
+        assert row.n_prompt_tokens == sum(len(one.prompt_tokens) for one in rollouts.requests)
 
 
 def test_the_log_says_what_was_expected_of_each_group_when_it_was_chosen(files, tmp_path):
@@ -901,6 +960,7 @@ def test_the_posterior_is_prior_plus_counts_and_a_prior_of_the_same_pool(files, 
 def test_a_posterior_is_the_prior_of_another_run_at_kappa_or_its_own_strength(again, keep):
     posterior = newest_folder(again / "runs" / "run" / "checkpoints") / "posterior.parquet"
     own = read_prior(posterior)
+    assert own.row_hash.tolist() == pool().of_split("train").row_hash.tolist()
     more = ["--keep-strength"] if keep else []
     ran = call(again, *arguments(1, "--prior", posterior, "--name", "next", *more))
     assert ran.code == 0, ran.err
@@ -959,7 +1019,8 @@ def test_an_engine_error_of_a_run_leaves_its_folder_free(files, tmp_path, monkey
     def fail(*_args: object) -> None:
         raise EngineError("no")
 
-    with monkeypatch.context() as patch, pytest.raises(EngineError):
+    with monkeypatch.context() as patch:
         patch.setattr(Learner, "step", fail)
-        train(files, tmp_path)
+        with pytest.raises(EngineError):
+            train(files, tmp_path)
     assert train(files, tmp_path).finished
