@@ -271,7 +271,7 @@ class Ingredients:
                 notes={
                     "files": {
                         "policy": str(self.source.path),
-                        "pool": os.path.abspath(recipe.pool or bundled_pool()),
+                        "pool": _noted(recipe.pool or bundled_pool()),
                         "prior": recipe.prior and os.path.abspath(recipe.prior),
                     },
                     "template": renderer.identity(),
@@ -292,6 +292,11 @@ class Ingredients:
         if self.held_out is not None:
             asked |= set(self.held_out.verifier)
         return {name: make_verifier(name) for name in sorted(asked)}
+
+
+def _noted(source: str | Path) -> str:
+    """Where a pool can be found again: a file's full path, or a name on the hub as it is."""
+    return os.path.abspath(source) if Path(source).exists() else str(source)
 
 
 def _identity(belief: BetaPrior) -> dict[str, object]:

@@ -810,7 +810,8 @@ def test_a_responses_advantage_is_its_own_verdicts(files, tmp_path, monkeypatch)
     monkeypatch.setattr(loop, "as_batch", lambda *args: rolled.append(args) or whole(*args))
     with training(files, tmp_path, eval_every=0) as made:
         renderer = Recipe("lab-policy", SETTINGS).template.renderer(made.policy.tokenizer)
-        tasks = Tasks(made.tasks.pool, renderer, {"exact": Unsure(frozenset())})
+        asked = made.tasks.pool
+        tasks = Tasks(asked, renderer, {"exact": Unsure(frozenset())})
         replace(made, tasks=tasks).run()
     for rollouts, advantages in rolled:
         for at in np.flatnonzero(~rollouts.silent):
@@ -822,7 +823,13 @@ def test_a_responses_advantage_is_its_own_verdicts(files, tmp_path, monkeypatch)
         assert all(
             sum(mask) == len(one.tokens) for mask, one in zip(batch.masks, flat, strict=True)
         )
-        assert {one.sample for one in flat} == set(range(SIZE))
+        assert [one.sample for one in flat] == [*range(SIZE)] * GROUPS
+        answers = [asked.answer[row] for row in rollouts.rows for _ in range(SIZE)]
+        right = [
+            judged and ExactVerifier().check(one.text, answer).correct
+            for one, answer, judged in zip(flat, answers, rollouts.judged.flatten(), strict=True)
+        ]
+        assert right == rollouts.rewards.flatten().astype(bool).tolist()
 
 
 def test_no_two_requests_of_a_run_share_a_seed_and_another_run_has_others(
