@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from priorkit.outcomes import OutcomeLog, read_outcomes
-from priorkit.prior import read_prior
 
 pytestmark = [
     pytest.mark.slow,

@@ -316,25 +316,38 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_goes_on(
 # Kills
 
 
-def small(selector: str, updates: int) -> list[str]:
+@pytest.fixture(scope="module")
+def unbroken_command(commands, files, tmp_path_factory):
+    """Runs a command to its end, once; the run's folder."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def folder(*command: str) -> Path:
+        if command not in made:
+            place = shutil.copytree(files, tmp_path_factory.mktemp("unbroken") / "place")
+            status, said = commands.run(place, *command)
+            assert status == 0, said
+            made[command] = place / "runs" / "run"
+        return made[command]
+
+    return folder
+
+
+def small(selector: str, updates: int = 6) -> list[str]:
     return arguments(updates, "--prior", "prior.parquet", "--selector", selector)
 
 
 def killed_run(
-    commands: Commands, place: Path, command: list[str], kills: int, seed: int
+    commands: Commands, place: Path, command: list[str], unbroken: Path, kills: int, seed: int
 ) -> list[str]:
     """Kill a command so many times at random moments of its run, and see it end as the unbroken.
 
     Returns:
         Where each kill found it: the newest checkpoint and whether later updates were lost.
     """
-    began = time.monotonic()
-    assert commands.run(place, *command)[0] == 0
-    lasts = time.monotonic() - began
-    unbroken = (place / "runs" / "run").rename(place / "unbroken")
+    lasts = 1.5 * sum(row.seconds_total for row in read_run(unbroken).steps) + 0.3
+    broken = place / "runs" / "run"
     moments, met = random.Random(seed), []
     while len(met) < kills:
-        broken = place / "runs" / "run"
         shutil.rmtree(broken, ignore_errors=True)
         status = -signal.SIGKILL
         while status == -signal.SIGKILL and len(met) < kills:
@@ -363,15 +376,17 @@ def reached(run: Path) -> str:
 
 
 @pytest.mark.parametrize(("selector", "kills"), [("thinkprior", 3), ("uniform", 2)])
-def test_a_few_kills_change_nothing(commands, place, selector, kills):
-    met = killed_run(commands, place, small(selector, 6), kills, seed=11)
+def test_a_few_kills_change_nothing(commands, place, unbroken_command, selector, kills):
+    command = small(selector)
+    met = killed_run(commands, place, command, unbroken_command(*command), kills, seed=11)
     assert len(met) == kills
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("selector", SELECTORS)
-def test_thirty_kills_change_nothing(commands, place, selector):
-    met = killed_run(commands, place, small(selector, 12), 30, seed=30)
+def test_thirty_kills_change_nothing(commands, place, unbroken_command, selector):
+    command = small(selector, 12)
+    met = killed_run(commands, place, command, unbroken_command(*command), 30, seed=30)
     assert len(set(met)) > 6, f"the kills fell on few states: {met}"
 
 
@@ -379,7 +394,10 @@ def test_thirty_kills_change_nothing(commands, place, selector):
 def test_kills_of_a_run_that_is_judged_by_algebra_change_nothing(commands, place):
     algebra = replace(pool(), verifier=np.array(["math"] * len(pool()), dtype=object))
     write_pool(place / "pool.parquet", algebra, {}, force=True)
-    killed_run(commands, place, arguments(6), 6, seed=3)
+    command = arguments(6)
+    assert commands.run(place, *command)[0] == 0
+    unbroken = (place / "runs" / "run").rename(place / "unbroken")
+    killed_run(commands, place, command, unbroken, 6, seed=3)
 
 
 # Ctrl-C
@@ -397,20 +415,8 @@ def updates_in(run: Path) -> int:
     return log.read_bytes().count(b"\n") if log.exists() else 0
 
 
-@pytest.fixture
-def unbroken_command(commands, place):
-    """Runs a command to its end elsewhere; the run's folder."""
-
-    def run(*command: str) -> Path:
-        status, said = commands.run(place, *command, "--root", "elsewhere")
-        assert status == 0, said
-        return place / "elsewhere" / "run"
-
-    return run
-
-
 def test_ctrl_c_finishes_the_update_and_the_same_command_goes_on(commands, place, unbroken_command):
-    command, run = small("uniform", 6), place / "runs" / "run"
+    command, run = small("uniform"), place / "runs" / "run"
     with subprocess.Popen(
         [sys.executable, "-m", "priorkit_cli", *command],
         cwd=place,
@@ -557,7 +563,7 @@ def test_force_starts_over_and_a_name_starts_another(again):
 
 
 def test_two_commands_never_work_in_one_folder(commands, place, unbroken_command):
-    command, run = small("thinkprior", 6), place / "runs" / "run"
+    command, run = small("thinkprior"), place / "runs" / "run"
     process = commands.start(place, *command)
     wait_until(lambda: updates_in(run) > 0)
     for more in ([], ["--force"]):
@@ -571,8 +577,10 @@ def test_two_commands_never_work_in_one_folder(commands, place, unbroken_command
 # What goes wrong
 
 
-def test_a_loss_that_is_not_a_number_is_one_line_and_the_run_can_go_on(place, monkeypatch):
-    command, run = arguments(4), place / "runs" / "run"
+def test_a_loss_that_is_not_a_number_is_one_line_and_the_run_can_go_on(
+    place, finished, monkeypatch
+):
+    command, run = arguments(3), place / "runs" / "run"
     loss = grpo.policy_loss
 
     def absurd(*args: Any) -> Any:
@@ -583,8 +591,7 @@ def test_a_loss_that_is_not_a_number_is_one_line_and_the_run_can_go_on(place, mo
         patch.setattr(grpo, "policy_loss", absurd)
         refused(call(place, *command), "the loss is nan", "lower the learning rate", "update ")
     assert call(place, *command).code == 0
-    assert call(place, *command, "--name", "unbroken").code == 0
-    assert_same_end(run, place / "runs" / "unbroken")
+    assert_same_end(run, finished / "runs" / "run")
 
 
 def test_an_absurd_learning_rate_is_one_line_of_advice(place):
@@ -598,8 +605,10 @@ CPU_MEMORY = "DefaultCPUAllocator: can't allocate memory: you tried to allocate"
 @pytest.mark.parametrize(
     ("owner", "name"), [(Learner, "_accumulate"), (engine_module.Decoding, "advance")]
 )
-def test_out_of_memory_is_one_line_of_advice_that_can_be_followed(place, monkeypatch, owner, name):
-    command, run, whole = arguments(4), place / "runs" / "run", getattr(owner, name)
+def test_out_of_memory_is_one_line_of_advice_that_can_be_followed(
+    place, finished, monkeypatch, owner, name
+):
+    command, run, whole = arguments(3), place / "runs" / "run", getattr(owner, name)
 
     def scarce(*args: Any) -> Any:
         if updates_in(run) == 2:
@@ -620,12 +629,11 @@ def test_out_of_memory_is_one_line_of_advice_that_can_be_followed(place, monkeyp
     ran = call(place, *command)
     assert ran.code == 0
     assert "warning" not in ran.err
-    assert call(place, *command, "--name", "unbroken").code == 0
-    assert_same_end(run, place / "runs" / "unbroken")
+    assert_same_end(run, finished / "runs" / "run")
 
 
 def test_a_disk_that_fills_is_one_line_and_the_run_can_go_on(commands, place, unbroken_command):
-    command = small("uniform", 3)
+    command = small("uniform")
     status = commands.wait(commands.start(place, *command, largest_file=60_000))
     assert status == 1
     said = (place / "said.txt").read_text().splitlines()
