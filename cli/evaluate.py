@@ -84,6 +84,7 @@ def evaluate(
     instead: over the pool and in the learnable band, U(p) > 0.8 at the reference rate.
 
     Example: priorkit evaluate
+
     Example: priorkit evaluate --prior priors.parquet --reference rates.csv
     """
     from priorkit.errors import SettingError

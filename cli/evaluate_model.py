@@ -46,6 +46,7 @@ class Answerer:
         template: mode, instruction and prompt limit.
         max_new_tokens: of its run; None for a model.
         run: the run it comes from.
+        held_out: identity of the prompts that its run did not train on.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Answerer:
     template: dict[str, Any]
     max_new_tokens: int | None = None
     run: Run | None = None
+    held_out: dict[str, Any] | None = None
 
 
 def evaluate_model(
@@ -82,7 +84,7 @@ def evaluate_model(
         "gain": None if gain is None else gain._asdict(),
         "outcomes": str(probe.outcomes_path),
     }
-    emit(facts, _account(who, probe, measured, gain), as_json)
+    emit(facts, _account(who, probe, measured, gain, _asked(who, question)), as_json)
 
 
 def answerer(target: str | None, question: Question, runs: Path) -> Answerer:
@@ -92,6 +94,7 @@ def answerer(target: str | None, question: Question, runs: Path) -> Answerer:
     require("running a model", *TRAINING)
     from priorkit import adapter
     from priorkit.engines.models import resolve_model
+    from priorkit.export import how_asked
     from priorkit.run_tables import newest_run, read_run
 
     folder = newest_run(runs) if target is None else Path(target)
@@ -102,13 +105,14 @@ def answerer(target: str | None, question: Question, runs: Path) -> Answerer:
         "instruction": question.instruction,
         "max_prompt_tokens": 384,
     }
+    known = how_asked(folder) or {}
+    asked = (known.get("template", shape), known.get("max_new_tokens"), None, known.get("held_out"))
     if adapter.is_adapter(folder):
         base = adapter.resolve_base(folder, question.base)
-        return Answerer(
-            folder.resolve().name, adapter.adapted_source(folder, base), base, folder, shape
-        )
+        source = adapter.adapted_source(folder, base)
+        return Answerer(folder.resolve().name, source, base, folder, *asked)
     source = resolve_model(str(target))
-    return Answerer(source.name, source, source, None, shape)
+    return Answerer(source.name, source, source, None, *asked)
 
 
 def _of_run(run: Run, question: Question) -> Answerer:
@@ -143,7 +147,13 @@ def asked_pool(who: Answerer, question: Question) -> Pool:
     if question.pool is not None:
         return read_pool(question.pool, "eval")
     if who.run is None:
-        return read_pool(bundled_pool(), "eval")
+        pool = read_pool(bundled_pool(), "eval")
+        if who.held_out is not None and pool.identity() != who.held_out:
+            raise SettingError(
+                f"{who.name}: was trained on another pool than the bundled one; pass --pool with "
+                "that file (its eval split is asked), or --suite FILE"
+            )
+        return pool
     wanted = who.run.setting("held_out")
     if wanted is None:
         raise SettingError(f"{who.run.folder}: its pool has no eval split; pass --suite FILE")
@@ -241,11 +251,22 @@ def _gain(who: Answerer, result: ProbeResult, probe: Probe, rng: Any) -> Estimat
     )
 
 
-def _account(who: Answerer, probe: Probe, found: Accuracy, gain: Estimate | None) -> str:
+def _asked(who: Answerer, question: Question) -> str:
+    """What the prompts are of, for people."""
+    named = question.suite or question.pool
+    if named is None and who.run is not None:
+        named = str(who.run.setting("notes", "files", "pool"))
+    return "the bundled pool" if named is None else shown_path(named)
+
+
+def _account(
+    who: Answerer, probe: Probe, found: Accuracy, gain: Estimate | None, asked: str
+) -> str:
     heat, n = probe.settings.sampling.temperature, probe.settings.samples
     how = "greedy" if heat == 0 else f"temperature {heat:g}"
     lines = [
-        f"{who.name} on {found.n_prompts} prompts, {n} response{'s' * (n > 1)} each, {how}",
+        f"{who.name} on {found.n_prompts} prompts of {asked}, {n} response{'s' * (n > 1)} each, "
+        f"{how}",
         f"  accuracy  {found.mean:.3f}  [{found.low:.3f}, {found.high:.3f}]  ({found.interval})",
     ]
     if n > 1:

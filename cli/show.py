@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HORIZONS = (10, 30, 60, 100, 200, 300)
 _POLL = 1.0  # seconds
+_ENDS = 10  # updates averaged at either end
 
 
 def show(
@@ -43,12 +44,13 @@ def show(
 
 
 def _follow(run: Run) -> Run:
-    """Print every update from now on; returns the run as it ended, or as it was at Ctrl-C."""
+    """Print every update while somebody trains; returns the run as it then is, or at Ctrl-C."""
+    from priorkit.folder import at_work
     from priorkit.run_tables import read_run
 
     told = len(run.steps)
     try:
-        while not run.finished:
+        while not run.finished and at_work(run.folder):
             time.sleep(_POLL)
             run = read_run(run.folder)
             told = min(told, len(run.steps))  # a resumed run goes back to its checkpoint
@@ -74,9 +76,12 @@ def describe(run: Run) -> dict[str, Any]:
     """A run in figures."""
     import numpy as np
 
+    from priorkit.folder import at_work
     from priorkit.run_figures import evaluations, silent_at, waste_at
 
     steps = run.steps
+    state = "finished" if run.finished else "running" if at_work(run.folder) else "stopped"
+    ends = min(_ENDS, max(len(steps) // 2, 1))
     reached = sorted({t for t in HORIZONS if t <= len(steps)} | ({len(steps)} if steps else set()))
     tokens, responses = sum(s.n_tokens for s in steps), sum(s.n_responses for s in steps)
     spent = {
@@ -86,14 +91,16 @@ def describe(run: Run) -> dict[str, Any]:
     return {
         "run": str(run.folder),
         "finished": run.finished,
+        "state": state,
         "selector": run.setting("selector", "name"),
         "policy": run.setting("policy", "name"),
         "updates": len(steps),
         "updates_wanted": run.setting("settings", "updates"),
         "silent": {str(t): silent_at(run, t) for t in reached},
         "waste": {str(t): waste_at(run, t) for t in reached},
-        "reward_first": _mean_reward(steps[:10]),
-        "reward_last": _mean_reward(steps[-10:]),
+        "reward_updates": ends,
+        "reward_first": _mean_reward(steps[:ends]),
+        "reward_last": _mean_reward(steps[-ends:]),
         "responses": responses,
         "without_verdict": sum(step.n_no_verdict for step in steps),
         "truncated": sum(step.n_truncated for step in steps),
@@ -122,7 +129,7 @@ def _mean_reward(steps: list[StepRow]) -> float | None:
 def story(run: Run) -> str:
     """A run's account for people."""
     facts = describe(run)
-    state = "finished" if facts["finished"] else "not finished"
+    state = facts["state"]
     parts = [
         f"{shown_path(run.folder)}: {facts['selector']} on {facts['policy']}, {state}, "
         f"{facts['updates']} of {facts['updates_wanted']} updates"
@@ -130,6 +137,8 @@ def story(run: Run) -> str:
     if run.steps:
         rows = [[t, f"{facts['silent'][t]:.3f}", str(facts["waste"][t])] for t in facts["silent"]]
         parts += [table(["updates", "silent@t", "waste@t"], rows), *_course(facts)]
+    if facts["state"] == "stopped":
+        parts.append("nobody is training it; the command that started it goes on with it")
     return "\n".join([*parts, *_accuracies(facts)])
 
 
@@ -142,8 +151,9 @@ def _course(facts: dict[str, Any]) -> list[str]:
     first, last = facts["reward_first"], facts["reward_last"]
     reward = "no verdicts" if first is None else f"{first:.3f} → {last:.3f}"
     rate = facts["tokens_per_second"]
+    ends = facts["reward_updates"]
     lines = [
-        f"reward, first and last 10 updates: {reward}",
+        f"reward, first and last {ends} update{'s' * (ends > 1)}: {reward}",
         f"{facts['tokens']} tokens in {facts['responses']} responses"
         + ("" if rate is None else f", {rate:.0f} tokens/s"),
         f"time: {whole:.1f} s ({shares})",

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 
@@ -16,13 +17,23 @@ from priorkit import parquet
 from priorkit.adapter import CONFIG, WEIGHTS, load_adapted, write_model
 from priorkit.checkpoint import newest_folder
 from priorkit.engines.models import LAB_MODELS, ModelSource, hub_name, resolve_model
-from priorkit.errors import MismatchError, ModelNotFoundError, OutputError, PriorkitError
+from priorkit.errors import (
+    MismatchError,
+    ModelNotFoundError,
+    OutputError,
+    PriorkitError,
+    RunFolderError,
+)
 from priorkit.prior import read_prior
 from priorkit.run_figures import accuracy_at, eval_steps, silent_at
 from priorkit.run_tables import Run
 
 _TAGS = "tags: [grpo, lora, priorkit]"
 """A line of every card, by which an earlier export is known."""
+
+
+ASKED = "priorkit.json"
+"""In an export: how its prompts are put, so that `evaluate` asks them the same way."""
 
 
 def export_adapter(run: Run, folder: Path, *, force: bool = False) -> Path:
@@ -41,7 +52,7 @@ def export_adapter(run: Run, folder: Path, *, force: bool = False) -> Path:
     with replacing_folder(folder, force, _is_export) as draft:
         (draft / WEIGHTS).write_bytes(weights)
         (draft / CONFIG).write_text(json.dumps(named, indent=2) + "\n")
-        (draft / "README.md").write_text(card(run, update, "LoRA adapter", "peft"))
+        _describe(draft, run, card(run, update, "LoRA adapter", "peft"))
     return folder
 
 
@@ -57,7 +68,7 @@ def export_merged(run: Run, folder: Path, *, base: str | None = None, force: boo
     with replacing_folder(folder, force, _is_export) as draft:
         model, tokenizer = load_adapted(checkpoint, source, dtype="auto", device="cpu")
         write_model(draft, model, tokenizer)
-        (draft / "README.md").write_text(card(run, update, "merged weights", "transformers"))
+        _describe(draft, run, card(run, update, "merged weights", "transformers"))
     return folder
 
 
@@ -82,6 +93,37 @@ def exported_update(run: Run) -> int:
         RunFolderError: the run has no checkpoint.
     """
     return _newest(run)[1]
+
+
+def _describe(draft: Path, run: Run, text: str) -> None:
+    (draft / "README.md").write_text(text)
+    asked = {
+        "template": run.setting("template"),
+        "max_new_tokens": run.setting("settings", "sampling", "max_new_tokens"),
+        "held_out": run.setting("held_out"),
+    }
+    (draft / ASKED).write_text(json.dumps(asked, indent=1) + "\n")
+
+
+def how_asked(folder: Path) -> dict[str, Any] | None:
+    """How an exported model's prompts were put, and which were held out; None for other folders.
+
+    Raises:
+        RunFolderError: the file that says so is damaged.
+    """
+    try:
+        text = (folder / ASKED).read_text()
+    except OSError:
+        return None
+    try:
+        found = json.loads(text)
+        if {"mode", "instruction", "max_prompt_tokens"} <= set(found["template"]):
+            return {name: found[name] for name in ("template", "max_new_tokens", "held_out")}
+        raise KeyError("template")
+    except (ValueError, KeyError, TypeError) as caught:
+        raise RunFolderError(
+            f"{folder / ASKED}: cannot be read ({caught}); export the run again, or remove the file"
+        ) from caught
 
 
 def _newest(run: Run) -> tuple[Path, int]:

@@ -43,6 +43,21 @@ def locked(folder: Path, error: type[FileError] = ProbeFolderError) -> Iterator[
         os.close(handle)  # the lock goes with it
 
 
+def at_work(folder: Path) -> bool:
+    """Whether some process has the folder to itself now."""
+    try:
+        handle = os.open(folder / ".lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 def claim(
     path: Path,
     definition: Mapping[str, object],

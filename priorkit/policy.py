@@ -141,6 +141,7 @@ class Policy:
                 "ignore"
             )  # it looks for the base on the hub to compare vocabularies
             self.model.save_pretrained(str(folder))
+        (folder / "README.md").unlink(missing_ok=True)  # an empty card
 
 
 def _sharing_copy(model: Any) -> Any:

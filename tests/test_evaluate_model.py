@@ -21,6 +21,7 @@ from test_lab import contents, tiny
 
 from priorkit.accuracy import accuracy, wilson_interval
 from priorkit.engines.models import resolve_model
+from priorkit.folder import at_work
 from priorkit.lab import nano
 from priorkit.lab.pools import lab_pool
 from priorkit.outcomes import read_outcomes
@@ -115,7 +116,9 @@ def test_a_run_its_checkpoint_and_its_exported_adapter_answer_alike(desk):
         one, other = (read_outcomes(desk / facts["outcomes"]) for facts in (by_run, found))
         assert one.response.tolist() == other.response.tolist()
         assert found["gain"] is None
-    assert "does not fit lab-anchor" in refused(desk, "evaluate", "mine", "--base", "lab-anchor")
+    assert "does not fit lab-anchor" in refused(
+        desk, "evaluate", "mine", "--base", "lab-anchor", "--pool", "pool.parquet"
+    )
 
 
 def test_a_plain_model_answers_as_the_run_did_before_training(desk):
@@ -175,7 +178,7 @@ def test_one_greedy_response_a_prompt_has_wilsons_interval_and_the_gain(desk):
     before = sum(row.successes for row in read_run(run_folder(desk)).evals if row.step == 0)
     assert found["gain"]["value"] == pytest.approx((solved - before) / HELD_OUT)
     text = call(desk, "evaluate").out
-    assert f"on {HELD_OUT} prompts, 1 response each, greedy" in text
+    assert f"on {HELD_OUT} prompts of pool.parquet, 1 response each, greedy" in text
     assert f"accuracy  {found['mean']:.3f}  [{found['low']:.3f}, {found['high']:.3f}]" in text
     assert f"since before training  {found['gain']['value']:+.3f}" in text
     assert "pass@" not in text
@@ -328,7 +331,9 @@ def test_a_finished_run_is_shown_in_figures_and_in_words(desk):
     assert facts["silent"] == {"3": sum(silent) / len(silent)}
     assert facts["waste"] == {"3": 4 * sum(silent)}
     assert facts["responses"] == 3 * 2 * 4
-    assert facts["reward_last"] == pytest.approx(np.mean([step.reward for step in run.steps]))
+    assert facts["reward_updates"] == 1
+    assert facts["reward_first"] == pytest.approx(run.steps[0].reward)
+    assert facts["reward_last"] == pytest.approx(run.steps[-1].reward)
     assert [one["update"] for one in facts["evaluations"]] == [0, UPDATES]
     solved = sum(row.successes for row in run.evals if row.step == UPDATES)
     assert facts["evaluations"][1]["accuracy"] == solved / HELD_OUT
@@ -353,7 +358,7 @@ def test_a_run_under_way_and_one_that_has_not_begun_are_shown(desk):
             log.append(step, [group for group in held.groups if group.step == step.step])
         log.close()
         text = call(desk, "show").out
-        assert f"uniform on lab-policy, not finished, {updates} of 3 updates" in text
+        assert f"uniform on lab-policy, stopped, {updates} of 3 updates" in text
         facts = json.loads(call(desk, "show", "--json").out)
         assert (facts["finished"], facts["updates"]) == (False, updates)
         assert list(facts["silent"]) == (["2"] if updates else [])
@@ -377,23 +382,19 @@ def test_a_run_that_another_process_finishes_is_followed_to_its_end(tmp_path, mo
     with monkeypatch.context() as patched:  # stop politely after the first update
         patched.setattr(priorkit_cli.train, "polite_stop", stopping_at_once)
         assert call(tmp_path, *TRAINING).code == 130
-    assert "1 of 3 updates" in call(tmp_path, "show").out
-    others = []
-    sleep = time.sleep
-
-    def begin_then_sleep(seconds):
-        if not others:
-            command = [sys.executable, "-m", "priorkit_cli", *map(str, TRAINING)]
-            others.append(subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL))
-        assert others[0].poll() in (None, 0)
-        sleep(seconds)
-
+    folder = tmp_path / "runs" / "uniform-lab-policy-s0"
+    assert not at_work(folder)
+    ran = call(tmp_path, "show", "--follow")  # ends at once
+    assert "uniform on lab-policy, stopped, 1 of 3 updates" in ran.out
+    assert "the command that started it goes on with it" in ran.out
     monkeypatch.setattr(priorkit_cli.show, "_POLL", 0.02)
-    monkeypatch.setattr(priorkit_cli.show.time, "sleep", begin_then_sleep)
-    try:
+    command = [sys.executable, "-m", "priorkit_cli", *map(str, TRAINING)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as other:
+        while not at_work(folder):
+            assert other.poll() is None
+        assert "running" in call(tmp_path, "show").out
         ran = call(tmp_path, "show", "--follow")
-    finally:
-        code = others[0].wait(60)
+        code = other.wait(60)
     assert (ran.code, code) == (0, 0)
     told = [line.split(":")[0] for line in ran.err.splitlines()]
     assert told == ["update 2", "update 3"]

@@ -33,6 +33,7 @@ from priorkit.export import (
     export_adapter,
     export_merged,
     export_posterior,
+    how_asked,
     replacing_folder,
     run_base,
 )
@@ -139,7 +140,10 @@ def test_merged_weights_are_an_ordinary_model_folder(run, tmp_path):
     named = json.loads((folder / "tokenizer_config.json").read_text())
     assert named["tokenizer_class"] == "PreTrainedTokenizerFast"
     base = resolve_model("lab-policy").path
-    assert {p.name for p in base.iterdir()} == {p.name for p in folder.iterdir()} - {"README.md"}
+    assert {p.name for p in base.iterdir()} == {p.name for p in folder.iterdir()} - {
+        "README.md",
+        "priorkit.json",
+    }
     assert plain(folder).config.tie_word_embeddings
     assert resolve_model(str(folder)).revision != resolve_model("lab-policy").revision
 
@@ -437,3 +441,18 @@ def test_a_run_without_a_checkpoint_or_with_a_damaged_one_is_refused(run, tmp_pa
     with pytest.raises(RunFolderError, match="no checkpoint yet"):
         export_adapter(run, tmp_path / "adapter")
     assert not (tmp_path / "adapter").exists()
+
+
+def test_an_exported_model_is_asked_as_its_run_was_and_never_of_another_pool(run, tmp_path):
+    folder = export_adapter(run, tmp_path / "adapter")
+    asked = how_asked(folder)
+    assert asked is not None
+    assert asked["max_new_tokens"] == run.settings["settings"]["sampling"]["max_new_tokens"]
+    assert asked["template"] == run.settings["template"]
+    said = call(tmp_path, "evaluate", str(folder), "--base", "lab-policy")
+    assert said.code == 1
+    assert "--pool" in said.err
+    (folder / "priorkit.json").write_text("[]")
+    with pytest.raises(RunFolderError, match="export the run again"):
+        how_asked(folder)
+    assert how_asked(tmp_path) is None
