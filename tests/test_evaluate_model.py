@@ -117,7 +117,7 @@ def test_a_run_its_checkpoint_and_its_exported_adapter_answer_alike(desk):
         assert one.response.tolist() == other.response.tolist()
         assert found["gain"] is None
     assert "does not fit lab-anchor" in refused(
-        desk, "evaluate", "mine", "--base", "lab-anchor", "--pool", "pool.parquet"
+        desk, "evaluate", "mine", "--base", "lab-anchor", "--pool", "pool.parquet", "--name", "x"
     )
 
 
@@ -392,6 +392,7 @@ def test_a_run_that_another_process_finishes_is_followed_to_its_end(tmp_path, mo
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as other:
         while not at_work(folder):
             assert other.poll() is None
+            time.sleep(0.01)
         assert "running" in call(tmp_path, "show").out
         ran = call(tmp_path, "show", "--follow")
         code = other.wait(60)

@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 import torch
 from lab_runs import call
+from peft import PeftModel
 from train_child import GROUPS, SIZE, Commands, arguments, pool, write_files
 
 from priorkit import grpo, parquet
@@ -60,11 +61,13 @@ SELECTORS = ("thinkprior", "uniform")  # counts alone, and a generator
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """So small a model is faster with one thread, and much faster where cores are wanted."""
+def speed():
+    """One thread suits so small a model; PEFT's model card would take as long as an update."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PeftModel, "create_or_update_model_card", lambda *_: None)
+        yield
     torch.set_num_threads(before)
 
 
@@ -125,7 +128,7 @@ def end(folder: Path) -> dict[str, object]:
     return {
         "steps": timeless,
         **logs,
-        **{path.name: path.read_bytes() for path in last.iterdir()},
+        **{path.name: path.read_bytes() for path in sorted(last.iterdir())},
         "checkpoint": last.name,
         "left": sorted(path.name for path in folder.iterdir()),
     }
