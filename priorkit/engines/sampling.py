@@ -118,5 +118,6 @@ def _check(values: Tensor) -> None:
     if not bool(torch.isfinite(values).all()):
         raise EngineError(
             "the model returned logits that are not numbers, so there is nothing to draw from; "
-            "try float32 instead of a 16-bit dtype, and check that the weights are whole"
+            "try float32 instead of a 16-bit dtype, a lower learning rate if it was just trained, "
+            "and check that the weights are whole"
         )
