@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,14 +48,14 @@ def demo(
 
     torch.set_num_threads(1)
     pool = _tasks(folder / "pool.parquet")
-    note("1/4 lab-anchor answers the prompts")
+    _stage("1/4 lab-anchor answers the prompts")
     done = _probe(folder, pool, NEW_TOKENS, force, as_json)
     prior = write_results(done, 4.0, 1e-3, "refuse")
     published = folder / "priors.parquet"
     publish(done.prior_path, published, prior)
     runs = {}
     for at, arm in enumerate(ARMS, 2):
-        note(f"{at}/4 lab-policy is trained on prompts picked by {arm}")
+        _stage(f"{at}/4 lab-policy is trained on prompts picked by {arm}")
         recipe = _recipe(folder, arm, lab_settings(seed))
         runs[arm] = run_training(recipe, folder / "runs", None, force, as_json)
     best = first_choices(prior, 5)
@@ -63,6 +64,12 @@ def demo(
         "runs": {arm: arm_figures(run) for arm, run in runs.items()},
     }
     emit(result, story(done, pool, prior, best, runs, published), as_json)
+
+
+def _stage(text: str) -> None:
+    """Progress, so on a terminal only."""
+    if sys.stderr.isatty():
+        note(text)
 
 
 def _tasks(path: Path) -> Pool:
