@@ -240,14 +240,16 @@ def replacing_folder(folder: Path, force: bool, ours: Callable[[Path], bool]) ->
         OutputError: the target may not be replaced, or the disk said no; nothing was changed.
     """
     check_replaceable(folder, force, ours)
+    place = Path(os.path.realpath(folder))
     desk: Path | None = None
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        desk = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        desk = Path(tempfile.mkdtemp(prefix=".draft-", dir=place.parent))
         draft, old = desk / "new", desk / "old"
         draft.mkdir()
         yield draft
-        _swap(draft, folder, old)
+        check_replaceable(place, force, ours)  # filling it took time, and the place is shared
+        _swap(draft, place, old)
     except (OSError, SafetensorError) as caught:
         if isinstance(caught, PriorkitError):
             raise
@@ -291,6 +293,13 @@ def _swap(draft: Path, folder: Path, old: Path) -> None:
 def _is_export(folder: Path) -> bool:
     """Whether a folder holds an earlier export and nothing of anybody else."""
     try:
-        return _TAGS in (folder / "README.md").read_text().splitlines()
+        tagged = _TAGS in (folder / "README.md").read_text().splitlines()
+        return tagged and all(map(_may_be_exported, folder.iterdir()))
     except (OSError, ValueError):
         return False
+
+
+def _may_be_exported(entry: Path) -> bool:
+    named = entry.suffix in {".json", ".safetensors", ".jinja", ".model"}
+    plain = entry.is_file() and not entry.is_symlink()
+    return plain and (named or entry.name in {"README.md", "merges.txt", "vocab.txt"})

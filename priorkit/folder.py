@@ -20,6 +20,19 @@ from priorkit import parquet
 from priorkit.errors import FileError, OutputError, ProbeFolderError
 
 _TRIES, _PAUSE = 10, 0.03  # seconds
+_OURS = frozenset(
+    {
+        ".lock",
+        "probe.json",
+        "run.json",
+        "shards",
+        "outcomes.parquet",
+        "prior.parquet",
+        "checkpoints",
+    }
+    | {f"{name}.{end}" for name in ("steps", "groups", "evals") for end in ("jsonl", "parquet")}
+)
+"""What stands in the folder of a probe or a run."""
 
 
 @contextmanager
@@ -114,15 +127,29 @@ def claim(
 
 
 def empty(folder: Path, error: type[FileError] = ProbeFolderError) -> None:
-    """Empty the folder, unless somebody is at work in it."""
+    """Empty a job's folder, unless somebody is at work in it or it holds anything else.
+
+    Raises:
+        FileError: of the class given.
+    """
     if not folder.is_dir():
         return
+    foreign = sorted(e.name for e in folder.iterdir() if not _is_a_jobs(e.name))
+    if foreign:
+        raise error(
+            f"{folder}: holds {foreign[0]!r}, which no job of ours wrote and --force would delete; "
+            "move it away, or pass --name"
+        )
     with locked(folder, error):
         for entry in folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)
             elif entry.name != ".lock":
                 entry.unlink()
+
+
+def _is_a_jobs(name: str) -> bool:
+    return name in _OURS or name.endswith(parquet.PARTIAL)
 
 
 def merged(notes: Mapping[str, object], definition: Mapping[str, object]) -> dict[str, object]:

@@ -37,6 +37,7 @@ from priorkit.export import (
     replacing_folder,
     run_base,
 )
+from priorkit.folder import empty
 from priorkit.lab.tokenizer import lab_tokenizer
 from priorkit.policy import LoraSettings, Policy
 from priorkit.prior import read_prior
@@ -358,7 +359,7 @@ def test_an_existing_target_is_replaced_with_force_alone(run, tmp_path, what):
     assert ran.err == "error: mine: already exists; pass --force to replace it\n"
     assert files(tmp_path) == before
     if what != "posterior":
-        (tmp_path / "mine" / "stale.bin").write_text("of an earlier export")
+        (tmp_path / "mine" / "stale.safetensors").write_text("of an earlier export")
     assert call(tmp_path, *command, "--force").code == 0
     assert files(tmp_path) == before
 
@@ -456,3 +457,29 @@ def test_an_exported_model_is_asked_as_its_run_was_and_never_of_another_pool(run
     with pytest.raises(RunFolderError, match="export the run again"):
         how_asked(folder)
     assert how_asked(tmp_path) is None
+
+
+def test_an_earlier_export_with_somebody_elses_file_in_it_is_spared(run, tmp_path):
+    command = ("export", run.folder, "--out", "mine", "--force")
+    assert call(tmp_path, *command).code == 0
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    assert call(tmp_path, *command).code == 1
+    assert (tmp_path / "mine" / "thesis.txt").exists()
+
+
+def test_a_folder_reached_by_a_detour_is_spared(run, tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "t.txt").write_text("years of work")
+    assert call(tmp_path, "export", run.folder, "--out", "new/../thesis").code == 1
+    assert (tmp_path / "thesis" / "t.txt").exists()
+
+
+def test_starting_over_empties_no_folder_with_foreign_files(tmp_path):
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "precious.py").write_text("")
+    with pytest.raises(RunFolderError, match="precious.py"):
+        empty(tmp_path, RunFolderError)
+    assert len(list(tmp_path.iterdir())) == 2
+    (tmp_path / "precious.py").unlink()
+    empty(tmp_path, RunFolderError)
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
