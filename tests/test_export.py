@@ -477,7 +477,7 @@ def test_a_folder_reached_by_a_detour_is_spared(run, tmp_path):
 def test_starting_over_empties_no_folder_with_foreign_files(tmp_path):
     (tmp_path / "run.json").write_text("{}")
     (tmp_path / "precious.py").write_text("")
-    with pytest.raises(RunFolderError, match="precious.py"):
+    with pytest.raises(RunFolderError, match=r"precious\.py"):
         empty(tmp_path, RunFolderError)
     assert len(list(tmp_path.iterdir())) == 2
     (tmp_path / "precious.py").unlink()
