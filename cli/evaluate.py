@@ -45,11 +45,9 @@ def evaluate(
     instruction: Annotated[
         str, typer.Option(help="For a model; a run brings its own.")
     ] = DEFAULT_INSTRUCTION,
-    dtype: Annotated[
-        str, typer.Option(metavar="auto|float32|bfloat16", help="auto: bfloat16 on a GPU.")
-    ] = "auto",
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where it runs.")] = "auto",
-    batch_size: Annotated[int, typer.Option(help="Sequences decoded together.")] = 64,
+    dtype: options.Dtype = "auto",
+    device: options.Device = "auto",
+    batch_size: options.BatchSize = 64,
     name: Annotated[str | None, typer.Option(help="Folder name of the responses.")] = None,
     root: Annotated[Path, typer.Option(help="Folder of all evaluations.")] = Path("evals"),
     runs: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),

@@ -44,3 +44,16 @@ TrialsColumn = Annotated[
     typer.Option("--trials-column", help="Column of sample counts, or one number for all rows."),
 ]
 OutFile = Annotated[Path | None, typer.Option("--out", "-o", help="File to write.")]
+Dtype = Annotated[
+    str, typer.Option(metavar="auto|float32|bfloat16", help="auto: bfloat16 on a GPU.")
+]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where it runs.")]
+BatchSize = Annotated[int, typer.Option(help="Sequences decoded together.")]
+TemplateMode = Annotated[
+    str,
+    typer.Option(
+        "--template", metavar="auto|chat|plain", help="auto: chat when the tokenizer has one."
+    ),
+]
+Instruction = Annotated[str, typer.Option(help="Appended to every prompt.")]
+MaxPromptTokens = Annotated[int, typer.Option(help="Longer prompts lose the left of their text.")]

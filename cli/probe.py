@@ -35,21 +35,12 @@ def probe(
     engine: Annotated[
         str, typer.Option(metavar="auto|transformers", help="What runs it.")
     ] = "auto",
-    dtype: Annotated[
-        str, typer.Option(metavar="auto|float32|bfloat16", help="auto: bfloat16 on a GPU.")
-    ] = "auto",
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where it runs.")] = "auto",
-    batch_size: Annotated[int, typer.Option(help="Sequences decoded together.")] = 64,
-    template: Annotated[
-        str,
-        typer.Option(metavar="auto|chat|plain", help="auto: chat when the tokenizer has one."),
-    ] = "auto",
-    instruction: Annotated[
-        str, typer.Option(help="Appended to every prompt.")
-    ] = DEFAULT_INSTRUCTION,
-    max_prompt_tokens: Annotated[
-        int, typer.Option(help="Longer prompts lose the left of their text.")
-    ] = 384,
+    dtype: options.Dtype = "auto",
+    device: options.Device = "auto",
+    batch_size: options.BatchSize = 64,
+    template: options.TemplateMode = "auto",
+    instruction: options.Instruction = DEFAULT_INSTRUCTION,
+    max_prompt_tokens: options.MaxPromptTokens = 384,
     limit: Annotated[int | None, typer.Option(help="Only the pool's first prompts.")] = None,
     seed: options.Seed = 0,
     kappa: options.Kappa = 4.0,

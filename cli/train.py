@@ -79,20 +79,11 @@ def train(
     keep_strength: Annotated[
         bool, typer.Option("--keep-strength", help="Use a posterior's own strength, not kappa 4.")
     ] = False,
-    template: Annotated[
-        str,
-        typer.Option(metavar="auto|chat|plain", help="auto: chat when the tokenizer has one."),
-    ] = "auto",
-    instruction: Annotated[
-        str, typer.Option(help="Appended to every prompt.")
-    ] = DEFAULT_INSTRUCTION,
-    max_prompt_tokens: Annotated[
-        int, typer.Option(help="Longer prompts lose the left of their text.")
-    ] = 384,
-    dtype: Annotated[
-        str, typer.Option(metavar="auto|float32|bfloat16", help="auto: bfloat16 on a GPU.")
-    ] = "auto",
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where it runs.")] = "auto",
+    template: options.TemplateMode = "auto",
+    instruction: options.Instruction = DEFAULT_INSTRUCTION,
+    max_prompt_tokens: options.MaxPromptTokens = 384,
+    dtype: options.Dtype = "auto",
+    device: options.Device = "auto",
     seed: options.Seed = 0,
     name: Annotated[str | None, typer.Option(help="The run's folder name.")] = None,
     root: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs"),
