@@ -11,8 +11,10 @@ median ratio over pairs with the distribution-free interval of a median (of 7: l
 
 - both: sample at temperature 0.9 up to the same number of new tokens with a key-value cache, score
   with the same function, one AdamW step on LoRA r = 32, α = 64 on all linear layers, float32, no
-  reference model. The learning rate is 1e-12, so that both stay with the policy they started with
-  and sample responses of the same lengths; tokens an update are printed for both.
+  reference model; the gradient in one forward pass (lab-policy) or in pieces of about 16 sequences
+  (smollm2, whose activations would not fit 24 GB otherwise). The learning rate is 1e-12, so that
+  both stay with the policy they started with and sample responses of the same lengths; tokens an
+  update are printed for both.
 - TRL: generates through the adapter with `model.generate`, which goes on for every row until the
   last has ended; recomputes all log-likelihoods with gradient, silent groups included; clips the
   ratio (loss_type grpo).
@@ -53,6 +55,7 @@ from priorkit.train import TrainSettings
 from priorkit.verify import Verdict, make_verifier
 
 RATE = 1e-12
+PIECE = {"lab-policy": (64, 16_384), "smollm2": (16, 2048)}  # TRL's sequences, our tokens
 Score = Callable[[str, str], bool]
 
 
@@ -76,7 +79,7 @@ class Ours:
     def __init__(self, name: str, pool: Path, tokens: int, rewards: str) -> None:
         settings = TrainSettings(
             sampling=Sampling(max_new_tokens=tokens),
-            learner=LearnerSettings(learning_rate=RATE),
+            learner=LearnerSettings(learning_rate=RATE, micro_tokens=PIECE[name][1]),
             eval_every=0,
         )
         recipe = Recipe(
@@ -146,7 +149,9 @@ class Theirs:
                 ends.append(time.perf_counter())
 
         config = GRPOConfig(
-            output_dir=tempfile.mkdtemp(), per_device_train_batch_size=64, num_generations=8,
+            output_dir=tempfile.mkdtemp(), num_generations=8,
+            per_device_train_batch_size=PIECE[name][0],
+            gradient_accumulation_steps=64 // PIECE[name][0],
             max_completion_length=tokens, max_steps=updates + 1, learning_rate=RATE,
             temperature=0.9, beta=0.0, loss_type="grpo", logging_steps=10_000,
             save_strategy="no", report_to=[], bf16=False, use_cpu=True,

@@ -17,7 +17,7 @@ def evaluate(
         str | None,
         typer.Argument(
             metavar="[RUN|MODEL|ADAPTER]",
-            help="Run folder, model name or adapter folder; default: the newest run.",
+            help="Run folder or name, model, or adapter folder; default: the newest run.",
         ),
     ] = None,
     suite: Annotated[

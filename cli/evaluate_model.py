@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from priorkit.run_tables import Run
 
 SAMPLED_AT = 0.9  # as the rollouts
+_TEMPLATE = ("mode", "instruction", "max_prompt_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,9 @@ def answerer(target: str | None, question: Question, runs: Path) -> Answerer:
     from priorkit import adapter
     from priorkit.engines.models import resolve_model
     from priorkit.export import how_asked
-    from priorkit.run_tables import newest_run, read_run
+    from priorkit.run_tables import named_run, newest_run, read_run
 
-    folder = newest_run(runs) if target is None else Path(target)
+    folder = newest_run(runs) if target is None else named_run(Path(target), runs)
     if (folder / "run.json").is_file():
         return _of_run(read_run(folder), question)
     shape = {
@@ -117,11 +118,12 @@ def answerer(target: str | None, question: Question, runs: Path) -> Answerer:
 
 def _of_run(run: Run, question: Question) -> Answerer:
     from priorkit import adapter
-    from priorkit.checkpoint import newest_folder
+    from priorkit.checkpoint import check_whole, newest_folder
     from priorkit.export import run_base
 
     base = run_base(run, question.base)
     folder = newest_folder(run.folder / "checkpoints")
+    check_whole(folder)
     if not run.finished:
         warn(f"{shown_path(run.folder)} is not finished: this is update {int(folder.name)}")
     return Answerer(
@@ -129,7 +131,7 @@ def _of_run(run: Run, question: Question) -> Answerer:
         adapter.adapted_source(folder, base),
         base,
         folder,
-        run.setting("template"),
+        {key: run.setting("template", key) for key in _TEMPLATE},
         run.setting("settings", "sampling", "max_new_tokens"),
         run,
     )
@@ -197,7 +199,7 @@ def _responses(probe: Probe, who: Answerer, question: Question, force: bool) -> 
     from priorkit.engines import make_engine
     from priorkit.engines.template import PromptRenderer
     from priorkit.engines.transformers import TransformersEngine
-    from priorkit.verify import make_verifier
+    from priorkit.verify import make_verifiers
 
     from .probe import generate
 
@@ -217,38 +219,23 @@ def _responses(probe: Probe, who: Answerer, question: Question, force: bool) -> 
     probe = probe.noting({**notes, "versions": {"priorkit": __version__}})
     if force:
         probe.start_over()
-    verifiers = {name: make_verifier(name) for name in sorted(set(probe.pool.verifier))}
-    try:
+    with make_verifiers(probe.pool.verifier) as verifiers:
         return generate(probe, engine, verifiers, renderer)
-    finally:
-        for verifier in verifiers.values():
-            getattr(verifier, "close", lambda: None)()
 
 
 def _gain(who: Answerer, result: ProbeResult, probe: Probe, rng: Any) -> Estimate | None:
     """The change since before training, where the run asked the same prompts the same way."""
-    import numpy as np
-
-    from priorkit.accuracy import paired_difference
+    from priorkit.run_figures import counts_at, gain
 
     if who.run is None or who.run.setting("held_out") != probe.pool.identity():
         return None
     before = [row for row in who.run.evals if row.step == 0]
     asked = probe.settings.sampling
-    same = [row.prompt_id for row in before] == result.counts.prompt_id.tolist()
-    same = same and asked.max_new_tokens == who.max_new_tokens
-    if not same or any(row.temperature != asked.temperature for row in before):
+    heated = any(row.temperature != asked.temperature for row in before)
+    if not before or heated or asked.max_new_tokens != who.max_new_tokens:
+        note("no gain is given: the run asked otherwise, or not at all, before training")
         return None
-    trials = np.array([row.trials for row in before])
-    both = (trials > 0) & (result.counts.trials > 0)
-    if not both.any():
-        return None
-    solved = np.array([row.successes for row in before])
-    return paired_difference(
-        solved[both] / trials[both],
-        result.counts.successes[both] / result.counts.trials[both],
-        rng,
-    )
+    return gain(counts_at(who.run, 0), result.counts, rng)
 
 
 def _asked(who: Answerer, question: Question) -> str:

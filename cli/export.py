@@ -13,7 +13,8 @@ from .output import emit, shown_path
 
 def export(
     run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="Run folder; default: the newest.")
+        Path | None,
+        typer.Argument(metavar="[RUN]", help="Folder or name; default: the newest."),
     ] = None,
     what: Annotated[
         str,
@@ -41,7 +42,11 @@ def export(
     """
     from priorkit.errors import SettingError
     from priorkit.extras import TRAINING, require
+    from priorkit.run_tables import named_run, newest_run, read_run
 
+    if what not in ("adapter", "merged", "posterior"):
+        raise SettingError(f"--what must be adapter, merged or posterior, got {what!r}")
+    held = read_run(newest_run(root) if run is None else named_run(run, root))
     require("exporting", *TRAINING)
     from priorkit.export import (
         export_adapter,
@@ -49,17 +54,13 @@ def export(
         export_posterior,
         exported_update,
     )
-    from priorkit.run_tables import newest_run, read_run
 
-    held = read_run(run if run is not None else newest_run(root))
     beside, update = held.folder.resolve().name, exported_update(held)
     if what == "adapter":
         path = export_adapter(held, out or Path(f"{beside}-adapter"), force=force)
     elif what == "merged":
         path = export_merged(held, out or Path(f"{beside}-merged"), base=base, force=force)
-    elif what == "posterior":
-        path = export_posterior(held, out or Path(f"{beside}-prior.parquet"), force=force)
     else:
-        raise SettingError(f"--what must be adapter, merged or posterior, got {what!r}")
+        path = export_posterior(held, out or Path(f"{beside}-prior.parquet"), force=force)
     result = {"run": str(held.folder), "what": what, "path": str(path), "updates": update}
     emit(result, f"{what} after {update} updates: {shown_path(path)}", as_json)

@@ -17,6 +17,7 @@ import typer
 from priorkit.errors import PriorkitError
 
 from . import demo, evaluate, export, lab, pool, prior, probe, show, train
+from .output import one_line
 
 app = typer.Typer(
     name="priorkit",
@@ -71,6 +72,11 @@ def main() -> None:
     # torch's small operations then waits for the scheduler: twenty times slower, as measured.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     signal.signal(signal.SIGTERM, _interrupt)
+    if sys.stderr is None:  # closed by whoever started it: nobody wants to hear
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # for as long as the process
+    if sys.stdout is None:
+        print("error: output: the standard output is closed", file=sys.stderr)
+        sys.exit(1)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file name may be no Unicode
@@ -80,8 +86,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except PriorkitError as error:
-        line = " ".join(str(error).split())
-        print(f"error: {line}", file=sys.stderr)
+        print(f"error: {one_line(error, limit=None)}", file=sys.stderr)
         sys.exit(1)
     except BrokenPipeError:
         _drop_output()
@@ -90,8 +95,7 @@ def main() -> None:
         print(f"error: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
         _drop_output()
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("stopped; run the same command again to go on", file=sys.stderr)
+    except KeyboardInterrupt:  # before or after the command itself; during it, typer exits so
         sys.exit(130)
 
 

@@ -24,12 +24,12 @@ def emit(result: Mapping[str, Any], text: str, as_json: bool) -> None:
 
 def warn(message: str) -> None:
     """Print a warning to stderr."""
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {one_line(message, limit=None)}", file=sys.stderr)
 
 
 def note(message: str) -> None:
     """Print a remark to stderr, where it does not mix with a result."""
-    print(message, file=sys.stderr)
+    print(one_line(message, limit=None), file=sys.stderr)
 
 
 def rate_histogram(rates: Iterable[float], width: int = 40) -> str:
@@ -65,11 +65,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
     return "\n".join(lines)
 
 
-def one_line(text: object, limit: int = 60) -> str:
-    """Text on one line, control characters shown, cut to fit a row."""
+def one_line(text: object, limit: int | None = 60) -> str:
+    """Text on one line, control characters shown, cut to fit a row where there is a limit."""
     shown = " ".join(str(text).split())
     shown = "".join(ch if ch.isprintable() else f"\\x{ord(ch):02x}" for ch in shown)
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    return shown if limit is None or len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def shown_path(path: object) -> str:

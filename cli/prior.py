@@ -68,6 +68,7 @@ def origin(path: Path, prior: BetaPrior) -> str:
     unknown = [name for name, value in account if value == "unknown"]
     told = [(name, one_line(_flat(value), 120)) for name, value in account if name not in unknown]
     width = max([len(name) for name, _ in told] + [7])
+    is_posterior = prior.kind == "posterior"
     filled = f", {facts['without_rate']} of them without" if facts["without_rate"] else ""
     return "\n".join(
         [
@@ -75,6 +76,7 @@ def origin(path: Path, prior: BetaPrior) -> str:
             f"{facts['mean_rate']:.3f}{filled}",
             *(f"  {name:<{width}}  {value}" for name, value in told),
             *([f"  {'unknown':<{width}}  {', '.join(unknown)}"] if unknown else []),
+            *(["  train takes it at strength 4, unless told --keep-strength"] * is_posterior),
             "solve rate, prompts",
             rate_histogram(prior.measured),
         ]

@@ -118,19 +118,18 @@ def run_probe(
     from priorkit.engines.models import resolve_model
     from priorkit.engines.template import PromptRenderer
     from priorkit.probe import Probe, folder_name
-    from priorkit.verify import make_verifier, verifier_identity
+    from priorkit.verify import make_verifier, make_verifiers, verifier_identity
 
     source = resolve_model(anchor)
-    verifiers = {key: make_verifier(key) for key in sorted(set(pool.verifier))}
     binding = {
         "anchor": {"name": source.name, "revision": source.revision},
         "engine": {"kind": engine, **model},
         "template": template,
-        "verifier": [verifier_identity(verifier) for verifier in verifiers.values()],
+        "verifier": [verifier_identity(make_verifier(key)) for key in sorted(set(pool.verifier))],
     }
     folder = root / pool.fingerprint[:8] / folder_name(name or source.name)
     probe = Probe(folder, pool, source.name, settings, binding)
-    try:
+    with make_verifiers(pool.verifier) as verifiers:
         result = None if force else probe.finished()
         if result is None:
             made = make_engine(engine, source, **model)
@@ -144,9 +143,6 @@ def run_probe(
             note(
                 f"{shown_path(folder)}: finished before, nothing to generate (--force starts over)"
             )
-    finally:
-        for verifier in verifiers.values():
-            getattr(verifier, "close", lambda: None)()
     return FinishedProbe(probe, result)
 
 

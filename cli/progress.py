@@ -1,4 +1,4 @@
-"""Live progress on a terminal; silent elsewhere."""
+"""Live progress on a terminal; a line now and then elsewhere, as a job's log wants it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,31 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .output import rate_bins
+from .output import note, rate_bins
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from priorkit.outcomes import Outcome
     from priorkit.run_rows import StepRow
+
+
+_LINE_EVERY = 30.0  # seconds
+
+
+class _Lines:
+    """Whether it is time for a line of text, which is never on a terminal."""
+
+    def __init__(self) -> None:
+        self._told, self._drawn = time.monotonic(), sys.stderr.isatty()
+
+    def due(self) -> bool:
+        """True once in so many seconds."""
+        now = time.monotonic()
+        if self._drawn or now - self._told < _LINE_EVERY:
+            return False
+        self._told = now
+        return True
 
 
 class ProbeProgress:
@@ -25,7 +43,7 @@ class ProbeProgress:
         self._new = self._tokens = 0
         self._tally: dict[str, list[int]] = {}
         self._rates: list[float] = []
-        self._start = time.monotonic()
+        self._start, self._lines = time.monotonic(), _Lines()
         for row in held:
             self._count(row)
 
@@ -34,6 +52,8 @@ class ProbeProgress:
         self._new += 1
         self._tokens += row.n_tokens
         self._count(row)
+        if self._lines.due():
+            note(self._speed())
 
     def _count(self, row: Outcome) -> None:
         tally = self._tally.setdefault(row.prompt_id, [0, 0])
@@ -46,15 +66,17 @@ class ProbeProgress:
         """What stands on the terminal now; fits 80 columns."""
         from rich.text import Text
 
+        filled = 40 * (self._held + self._new) // max(self._total, 1)
+        counts, _, speed = self._speed().partition("   ")
+        return Text(f"{'━' * filled}{'╌' * (40 - filled)} {counts}\n{speed}\n{self._histogram()}")
+
+    def _speed(self) -> str:
         elapsed = max(time.monotonic() - self._start, 1e-9)
         done, rate = self._held + self._new, self._new / elapsed
         left = (self._total - done) / rate if rate else float("inf")
-        filled = 40 * done // max(self._total, 1)
-        return Text(
-            f"{'━' * filled}{'╌' * (40 - filled)} {done}/{self._total} samples, "
-            f"{len(self._rates)} prompts\n"
-            f"{rate:.1f} samples/s   {self._tokens / elapsed:.0f} tokens/s   ETA {_clock(left)}\n"
-            f"{self._histogram()}"
+        return (
+            f"{done}/{self._total} samples, {len(self._rates)} prompts   "
+            f"{rate:.1f} samples/s   {self._tokens / elapsed:.0f} tokens/s   ETA {_clock(left)}"
         )
 
     def _histogram(self) -> str:
@@ -73,17 +95,29 @@ def probe_progress(total: int, held: Sequence[Outcome], samples: int) -> Iterato
         yield progress
 
 
+def update_line(step: StepRow) -> str:
+    """One update on one line."""
+    reward = "–" if step.reward is None else f"{step.reward:.3f}"
+    return (
+        f"update {step.step}: reward {reward}, silent {step.n_silent}/{step.n_groups}, "
+        f"loss {step.loss:+.4f}, {step.n_tokens / max(step.seconds_generate, 1e-9):.0f} tokens/s, "
+        f"{step.seconds_total:.1f} s"
+    )
+
+
 class TrainProgress:
     """The updates of a training run as they come."""
 
     def __init__(self, updates: int) -> None:
         self._updates = updates
         self._steps: list[StepRow] = []
-        self._start = time.monotonic()
+        self._start, self._lines = time.monotonic(), _Lines()
 
     def __call__(self, step: StepRow) -> None:
         """Take in one update."""
         self._steps.append(step)
+        if self._lines.due():
+            note(f"{update_line(step)}, {self._updates - step.step} updates left")
 
     def render(self) -> RenderableType:
         """What stands on the terminal now; fits 80 columns."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import options
-from .output import emit, shown_path, table
+from .output import emit, one_line, shown_path, table
+from .progress import update_line
 
 if TYPE_CHECKING:
     from priorkit.run_rows import StepRow
@@ -22,7 +23,8 @@ _ENDS = 10  # updates averaged at either end
 
 def show(
     run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="Run folder; default: the newest.")
+        Path | None,
+        typer.Argument(metavar="[RUN]", help="Folder or name; default: the newest."),
     ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print updates as they come, until the last.")
@@ -34,9 +36,9 @@ def show(
 
     Example: priorkit show
     """
-    from priorkit.run_tables import newest_run, read_run
+    from priorkit.run_tables import named_run, newest_run, read_run
 
-    folder = run if run is not None else newest_run(root)
+    folder = newest_run(root) if run is None else named_run(run, root)
     held = read_run(folder)
     if follow:
         held = _follow(held)
@@ -60,16 +62,6 @@ def _follow(run: Run) -> Run:
     except KeyboardInterrupt:
         pass
     return run
-
-
-def update_line(step: StepRow) -> str:
-    """One update on one line."""
-    reward = "–" if step.reward is None else f"{step.reward:.3f}"
-    return (
-        f"update {step.step}: reward {reward}, silent {step.n_silent}/{step.n_groups}, "
-        f"loss {step.loss:+.4f}, {step.n_tokens / max(step.seconds_generate, 1e-9):.0f} tokens/s, "
-        f"{step.seconds_total:.1f} s"
-    )
 
 
 def describe(run: Run) -> dict[str, Any]:
@@ -131,7 +123,8 @@ def story(run: Run) -> str:
     facts = describe(run)
     state = facts["state"]
     parts = [
-        f"{shown_path(run.folder)}: {facts['selector']} on {facts['policy']}, {state}, "
+        f"{one_line(shown_path(run.folder), 200)}: {one_line(facts['selector'])} on "
+        f"{one_line(facts['policy'], 100)}, {state}, "
         f"{facts['updates']} of {facts['updates_wanted']} updates"
     ]
     if run.steps:

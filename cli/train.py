@@ -60,7 +60,7 @@ def train(
     rollout_batch: Annotated[int, typer.Option(help="Sequences generated at once.")] = 64,
     micro_tokens: Annotated[
         int, typer.Option(help="Tokens in one forward pass of the gradient step, at most.")
-    ] = 16_384,
+    ] = 4096,
     gradient_checkpointing: Annotated[
         bool,
         typer.Option("--gradient-checkpointing", help="Less memory in the step, more time."),
@@ -161,6 +161,8 @@ def run_training(recipe: Recipe, root: Path, name: str | None, force: bool, as_j
 
 def _tell(made: Ingredients) -> None:
     """What a person should know of the prior before hours of training."""
+    if made.recipe.prior is not None and not made.recipe.uses_prior:
+        warn(f"{made.recipe.selector_name} starts from nothing: the prior is not used")
     if made.fitted is None:
         return
     if made.fitted.n_missing:

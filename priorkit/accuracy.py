@@ -214,6 +214,10 @@ def paired_difference(
 ) -> Estimate:
     """Mean of `after − before` over the same prompts, as `bootstrap_mean`.
 
+    Where all `P` differences are the same, resampling would claim certainty. The interval then
+    allows a share of the prompts to go all the way either way: the largest share of which `P`
+    draws show none with probability (1 − level) / 2, as Clopper and Pearson have it for zero of P.
+
     Pairing takes out what prompts differ in, which is most of what rates differ by. Two runs of
     one model differ as well: this interval knows the prompts, not the training seeds.
 
@@ -232,7 +236,12 @@ def paired_difference(
         raise SettingError(
             f"paired values need the same prompts, found {len(old)} before and {len(new)} after"
         )
-    return bootstrap_mean(new - old, rng, resamples, level)
+    change = new - old
+    if np.ptp(change):
+        return bootstrap_mean(change, rng, resamples, level)
+    same = float(change[0])
+    unseen = 1.0 - ((1.0 - level) / 2) ** (1.0 / len(change))
+    return Estimate(same, same - unseen * (same + 1.0), same + unseen * (1.0 - same))
 
 
 def mean_interval(values: npt.ArrayLike, level: float = LEVEL) -> Estimate:

@@ -5,16 +5,19 @@ One folder a checkpoint, named by its update, written beside its place and then 
     adapter_model.safetensors, adapter_config.json   the adapter, as PEFT reads it
     optimizer.safetensors                            moments and step of every parameter
     selector.safetensors                             the selector's arrays
-    state.json                                       everything else, and places kept free
     posterior.parquet                                the selector's beliefs as a prior file
+    state.json                                       everything else, places kept free, and the
+                                                     SHA-256 of each file above
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,15 +32,14 @@ from torch import Tensor
 
 from priorkit.errors import OutputError, RunFolderError
 from priorkit.learner import Learner
+from priorkit.selectors.protocol import Selector
 
 AnyArray = npt.NDArray[Any]
 
 VERSION = 1
 _KEPT = 2  # a damaged newest one leaves the one before
 _DRAFT = ".draft-"
-
-#: What reading a damaged file raises: of the disk, of either format, or of what is missing in it.
-_DAMAGE = (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError)
+_STATE = "state.json"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,11 +62,17 @@ class Checkpoint:
     optimizer: dict[str, Tensor]
     random_state: Tensor
 
-    def restore(self, learner: Learner) -> None:
-        """Bring a fresh learner to this state."""
-        learner.policy.load_state(self.adapter)
-        learner.load_state(self.optimizer, self.update)
-        torch.random.set_rng_state(self.random_state)
+    def restore(self, learner: Learner, selector: Selector) -> None:
+        """Bring a fresh learner, a fresh selector and torch's generator to this state.
+
+        Raises:
+            RunFolderError: what is held is no state of theirs.
+        """
+        with _vouching(self.folder):
+            learner.policy.load_state(self.adapter)
+            learner.load_state(self.optimizer, self.update)
+            selector.load_state_dict(self.selector)
+            torch.random.set_rng_state(self.random_state)
 
 
 def save_checkpoint(
@@ -102,14 +110,16 @@ def save_checkpoint(
             "refill": None,
             "prefix": None,
         }
-        (draft / "state.json").write_text(json.dumps(state))
         write_posterior(draft / "posterior.parquet")
+        state["files"] = {file.name: _digest(file) for file in sorted(draft.iterdir())}
+        (draft / _STATE).write_text(json.dumps(state))
         _put_in_place(draft, target)
     except (OSError, SafetensorError) as caught:
         reason = getattr(caught, "strerror", None) or _first_line(caught)
+        kept = "earlier ones are kept, so the same command goes on from there"
         raise OutputError(
-            f"{target}: the checkpoint could not be written ({reason}); earlier ones are kept, so "
-            "the same command goes on from there"
+            f"{target}: the checkpoint could not be written ({reason}); "
+            + (kept if _complete(root) else "make room, and start the same command again")
         ) from caught
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -146,29 +156,63 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     Raises:
         RunFolderError: damaged, or of a newer version.
     """
-    try:
-        state = json.loads((folder / "state.json").read_text())
-        if state["version"] > VERSION:
-            raise RunFolderError(
-                f"{folder}: checkpoint version {state['version']} is newer than this priorkit "
-                f"knows ({VERSION}); update priorkit"
-            )
+    with _vouching(folder):
+        state = _checked_state(folder)
         arrays = arrays_file.load_file(folder / "selector.safetensors")
         return Checkpoint(
             folder,
-            int(state["update"]),
+            state["update"],
             dict(_with_arrays(state["selector"], arrays)),
             load_file(folder / "adapter_model.safetensors"),
             load_file(folder / "optimizer.safetensors"),
             torch.tensor(list(bytes.fromhex(state["random_state"])), dtype=torch.uint8),
         )
-    except RunFolderError:
+
+
+def check_whole(folder: Path) -> None:
+    """Refuse a checkpoint whose files are not as they were written.
+
+    Raises:
+        RunFolderError: damaged, or of a newer version.
+    """
+    with _vouching(folder):
+        _checked_state(folder)
+
+
+@contextmanager
+def _vouching(folder: Path) -> Iterator[None]:
+    """Whatever reading a checkpoint raises, as one error with a remedy."""
+    try:
+        yield
+    except (RunFolderError, MemoryError, torch.OutOfMemoryError):
         raise
-    except _DAMAGE as caught:
+    # A damaged file may hold anything, and everything that takes it in has errors of its own.
+    except Exception as caught:
         raise RunFolderError(
             f"{folder}: the checkpoint cannot be read ({_first_line(caught)}); "
             "remove that folder to go on from the one before"
         ) from caught
+
+
+def _checked_state(folder: Path) -> dict[str, Any]:
+    """`state.json`, once it, its folder's name and the other files are known to belong together."""
+    state: dict[str, Any] = json.loads((folder / _STATE).read_text())
+    if state["version"] > VERSION:
+        raise RunFolderError(
+            f"{folder}: checkpoint version {state['version']} is newer than this priorkit "
+            f"knows ({VERSION}); update priorkit"
+        )
+    if type(state["update"]) is not int or f"{state['update']:06d}" != folder.name:
+        raise ValueError(f"{_STATE} says that it is of update {state['update']!r}")
+    for name, digest in state["files"].items():
+        if _digest(folder / name) != digest:
+            raise ValueError(f"{name} is not what was written there")
+    return state
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as held:
+        return hashlib.file_digest(held, "sha256").hexdigest()
 
 
 def clear_drafts(root: Path) -> None:
@@ -178,7 +222,8 @@ def clear_drafts(root: Path) -> None:
 
 
 def _complete(root: Path) -> list[Path]:
-    return sorted(path for path in root.glob("[0-9]*") if path.name.isdigit())
+    found = (path for path in root.glob("[0-9]*") if path.name.isdigit() and path.is_dir())
+    return sorted(found, key=lambda path: int(path.name))
 
 
 def _put_in_place(draft: Path, target: Path) -> None:

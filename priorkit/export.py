@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 
 from priorkit import parquet
 from priorkit.adapter import CONFIG, WEIGHTS, load_adapted, write_model
-from priorkit.checkpoint import newest_folder
+from priorkit.checkpoint import check_whole, newest_folder
 from priorkit.engines.models import LAB_MODELS, ModelSource, hub_name, resolve_model
 from priorkit.errors import (
     MismatchError,
@@ -44,7 +44,7 @@ def export_adapter(run: Run, folder: Path, *, force: bool = False) -> Path:
     Raises:
         OutputError: the folder exists (without `force`) or is no earlier export, or the disk said
             no.
-        RunFolderError: the run has no checkpoint.
+        RunFolderError: the run has no checkpoint, or a damaged one.
     """
     checkpoint, update = _newest(run)
     weights, config = (checkpoint / WEIGHTS).read_bytes(), (checkpoint / CONFIG).read_text()
@@ -90,7 +90,7 @@ def exported_update(run: Run) -> int:
     """The update whose weights and beliefs are handed out; a running run's log may be beyond it.
 
     Raises:
-        RunFolderError: the run has no checkpoint.
+        RunFolderError: the run has no checkpoint, or a damaged one.
     """
     return _newest(run)[1]
 
@@ -128,6 +128,7 @@ def how_asked(folder: Path) -> dict[str, Any] | None:
 
 def _newest(run: Run) -> tuple[Path, int]:
     folder = newest_folder(run.folder / "checkpoints")
+    check_whole(folder)
     return folder, int(folder.name)
 
 
@@ -178,8 +179,8 @@ def _still_there(run: Run) -> str | None:
 
 def _kept(run: Run) -> Path | None:
     """The policy's folder as the run noted it, or the GGUF file in it."""
-    path = run.settings.get("notes", {}).get("files", {}).get("policy")
-    if not isinstance(path, str):
+    path = ((run.settings.get("notes") or {}).get("files") or {}).get("policy")
+    if path is None:
         return None
     packed = Path(path) / f"{run.setting('policy', 'name')}.gguf"
     return packed if packed.is_file() else Path(path)

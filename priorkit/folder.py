@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,7 @@ def claim(
     remedy: str,
     error: type[FileError] = ProbeFolderError,
     notes: Mapping[str, object] | None = None,
+    spoken: Callable[[str], str] = str,
 ) -> None:
     """Write a job's definition on first use; refuse a folder that holds another one.
 
@@ -99,6 +100,7 @@ def claim(
         remedy: what to do about a difference, for the error.
         error: the class raised.
         notes: written beside the definition under `notes`, and never compared.
+        spoken: what people call a part of the definition, such as a command's option.
 
     Raises:
         FileError: of the class given; another definition, named by its first difference, or a
@@ -119,6 +121,7 @@ def claim(
     differs = difference(theirs, ours)
     if differs:
         name, before, now = differs
+        name = spoken(name)
         if name == "pool.order_hash":
             name = "naming or order of the same prompts"
         raise error(

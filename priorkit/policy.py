@@ -24,6 +24,7 @@ from torch import Tensor
 from priorkit.engines.models import ModelSource
 from priorkit.engines.transformers import TransformersEngine
 from priorkit.errors import EngineError, SettingError
+from priorkit.memory import memory_advice
 
 _ADAPTER = "default"
 
@@ -38,9 +39,10 @@ class LoraSettings:
     """Scale times rank: ΔW = alpha / rank · B A."""
 
     def __post_init__(self) -> None:
-        if self.rank < 1 or self.alpha < 1:
+        if not (1 <= self.rank < 2**31 and 1 <= self.alpha < 2**31):
             raise SettingError(
-                f"LoRA rank and alpha must be at least 1, got {self.rank} and {self.alpha}"
+                "LoRA rank and alpha must be from 1 to below 2**31, got "
+                f"{self.rank} and {self.alpha}"
             )
 
 
@@ -67,7 +69,8 @@ class Policy:
         self.tokenizer = tokenizer
         self.source = source
         self._plain = _sharing_copy(model) if merged else None
-        self.model = _adapted(model, lora, seed)
+        with memory_advice(f"while an adapter of rank {lora.rank} was added", "lower --lora-rank"):
+            self.model = _adapted(model, lora, seed)
         self._pairs = [] if self._plain is None else _merge_pairs(self.model, self._plain)
 
     @property

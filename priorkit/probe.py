@@ -305,15 +305,21 @@ class Probe:
         )
 
 
+_NAME_BYTES = 100  # file systems allow 255, and names are put before and after this
+
+
 def folder_name(model: str) -> str:
-    """A folder's name for a model: the last part of its path, with plain characters.
+    """A folder's name for a model: the last part of its path that is one, with plain characters.
 
     >>> folder_name("Qwen/Qwen2.5-3B-Instruct")
     'Qwen2.5-3B-Instruct'
     """
-    last = model.rstrip("/").rpartition("/")[2]
-    plain = "".join(ch if ch.isalnum() or ch in "._-" else "-" for ch in last).strip(".-")
-    return plain[:100] or "anchor"
+    parts = (
+        "".join(ch if ch.isalnum() or ch in "._-" else "-" for ch in part).strip(".-")
+        for part in reversed(model.split("/"))
+    )
+    plain = next((part for part in parts if part), "anchor")
+    return plain.encode()[:_NAME_BYTES].decode(errors="ignore")
 
 
 def _batches(

@@ -33,13 +33,14 @@ from priorkit.prior import Fitted, Missing, fit_to_pool, read_prior
 from priorkit.rates import read_rates
 from priorkit.selectors import Selector, make_selector
 from priorkit.tasks import Tasks
-from priorkit.verify import Verifier, make_verifier, verifier_identity
+from priorkit.verify import make_verifier, make_verifiers, verifier_identity
 
 if TYPE_CHECKING:
     from priorkit.run_tables import Run
     from priorkit.train import Training, TrainSettings
 
 _NEED_A_PRIOR = ("thinkprior", "prior-only")
+_USE_NO_PRIOR = ("online-np",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Recipe:
     pool: str | Path | None = None
     """Pool source; None for the bundled pool."""
     prior: Path | None = None
-    """Prior file; None for Beta(1, 1)."""
+    """Prior file; None for Beta(1, 1). Selectors that start from nothing leave it unread."""
     selector: str | None = None
     """By name; None for `thinkprior` with a prior and `uniform` without one."""
     reference: Path | None = None
@@ -102,6 +103,11 @@ class Recipe:
     def selector_name(self) -> str:
         """The selector that will choose."""
         return self.selector or ("uniform" if self.prior is None else "thinkprior")
+
+    @property
+    def uses_prior(self) -> bool:
+        """Whether there is a prior and the selector starts from it."""
+        return self.prior is not None and self.selector_name not in _USE_NO_PRIOR
 
     def ingredients(self) -> Ingredients:
         """Read and check everything but the model's weights.
@@ -139,7 +145,7 @@ class Recipe:
         return {"reference_rate": rates.rate[[place[key] for key in pool.prompt_id]]}
 
     def _fitted(self, pool: Pool) -> Fitted | None:
-        if self.prior is None:
+        if self.prior is None or not self.uses_prior:
             return None
         fitted = fit_to_pool(read_prior(self.prior), pool, self.missing)
         if fitted.prior.kind == "posterior" and not self.keep_strength:
@@ -213,7 +219,7 @@ class Ingredients:
                 "instruction": recipe.template.instruction,
                 "max_prompt_tokens": recipe.template.max_prompt_tokens,
             },
-            "verifier": [verifier_identity(verifier) for verifier in self._verifiers().values()],
+            "verifier": [verifier_identity(make_verifier(name)) for name in self._verifiers],
             "dtype": recipe.dtype,
             "device": recipe.device,
         }
@@ -227,13 +233,13 @@ class Ingredients:
         from priorkit.folder import claim, locked
         from priorkit.run_tables import is_finished, read_run
         from priorkit.runlog import RunLog
-        from priorkit.train import REMEDY, definition
+        from priorkit.train import REMEDY, definition, spoken
 
         if not (folder / "run.json").exists():
             return None
         ours = definition(self.binding(), self.recipe.settings)
         with locked(folder, RunFolderError):
-            claim(folder / "run.json", ours, REMEDY, RunFolderError, {})
+            claim(folder / "run.json", ours, REMEDY, RunFolderError, {}, spoken)
             if not is_finished(folder):
                 return None
             RunLog(folder).finish(ours)  # a kill may have left its last clean-up
@@ -250,8 +256,7 @@ class Ingredients:
         from priorkit.train import Training, sparing
 
         recipe, settings = self.recipe, self.recipe.settings
-        verifiers = self._verifiers()
-        try:
+        with make_verifiers(self._verifiers) as verifiers:
             model, tokenizer = load_model(
                 self.source,
                 dtype=recipe.dtype,  # type: ignore[arg-type]  # checked there
@@ -272,7 +277,9 @@ class Ingredients:
                     "files": {
                         "policy": str(self.source.path),
                         "pool": _noted(recipe.pool or bundled_pool()),
-                        "prior": recipe.prior and os.path.abspath(recipe.prior),
+                        "prior": os.path.abspath(recipe.prior)  # type: ignore[arg-type]
+                        if recipe.uses_prior
+                        else None,
                     },
                     "template": renderer.identity(),
                     "dtype": str(model.dtype).removeprefix("torch."),
@@ -283,15 +290,12 @@ class Ingredients:
                 },
                 save_every=recipe.save_every,
             )  # fmt: skip
-        finally:
-            for verifier in verifiers.values():
-                getattr(verifier, "close", lambda: None)()
 
-    def _verifiers(self) -> dict[str, Verifier]:
-        asked = set(self.pool.verifier)
-        if self.held_out is not None:
-            asked |= set(self.held_out.verifier)
-        return {name: make_verifier(name) for name in sorted(asked)}
+    @property
+    def _verifiers(self) -> list[str]:
+        """Names of the verifiers that train and held-out prompts ask for."""
+        held_out = () if self.held_out is None else self.held_out.verifier
+        return sorted({*self.pool.verifier, *held_out})
 
 
 def _noted(source: str | Path) -> str:

@@ -73,16 +73,17 @@ def evaluations(run: Run, rng: np.random.Generator) -> list[Evaluation]:
     found: list[Evaluation] = []
     first: Counts | None = None
     for step in eval_steps(run):
-        counts = _counts(run, step)
+        counts = counts_at(run, step)
         if not counts.trials.any():
             continue
-        gain = None if first is None else _gain(first, counts, rng)
+        change = None if first is None else gain(first, counts, rng)
         first = first or counts
-        found.append(Evaluation(step, accuracy(counts, rng), gain))
+        found.append(Evaluation(step, accuracy(counts, rng), change))
     return found
 
 
-def _counts(run: Run, step: int) -> Counts:
+def counts_at(run: Run, step: int) -> Counts:
+    """What one evaluation counted, a row a held-out prompt."""
     rows = [row for row in run.evals if row.step == step]
     columns = {
         name: np.array([getattr(row, name) for row in rows], dtype=np.int64)
@@ -91,7 +92,8 @@ def _counts(run: Run, step: int) -> Counts:
     return Counts(prompt_id=as_ids([row.prompt_id for row in rows]), **columns)
 
 
-def _gain(first: Counts, last: Counts, rng: np.random.Generator) -> Estimate | None:
+def gain(first: Counts, last: Counts, rng: np.random.Generator) -> Estimate | None:
+    """Change of the mean rate, paired over prompts with verdicts in both; None without any."""
     if not np.array_equal(first.prompt_id, last.prompt_id):
         return None
     both = (first.trials > 0) & (last.trials > 0)

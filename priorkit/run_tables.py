@@ -20,6 +20,24 @@ from priorkit.run_rows import KINDS, EvalRow, GroupRow, Row, StepRow, checked, t
 DAMAGED = "the log was edited or damaged: restore it from a copy, or start the run anew"
 
 
+_SETTINGS: dict[str, type] = {
+    "policy.name": str,
+    "policy.revision": str,
+    "selector.name": str,
+    "settings.updates": int,
+    "settings.sampling.max_new_tokens": int,
+    "template.mode": str,
+    "template.instruction": str,
+    "template.max_prompt_tokens": int,
+    "held_out.fingerprint": str,
+    "notes.files.policy": str,
+    "notes.files.pool": str,
+}
+"""What is read of `run.json` beside its comparison with a command's own definition."""
+
+_KIND = {str: "text", int: "a whole number", dict: "an object"}
+
+
 class Tables(NamedTuple):
     """The rows of a log, in file order; `KINDS` has the same order."""
 
@@ -97,6 +115,12 @@ def newest_run(root: str | Path) -> Path:
     return max(found, key=_last_written)
 
 
+def named_run(run: Path, root: str | Path) -> Path:
+    """A run's folder, given as that or by its name under `root`."""
+    under = Path(root) / run
+    return under if not run.exists() and (under / "run.json").is_file() else run
+
+
 def _last_written(folder: Path) -> tuple[float, str]:
     logs = [table_path(folder, kind, end) for kind in KINDS for end in ("jsonl", "parquet")]
     times = [path.stat().st_mtime for path in (*logs, folder / "run.json") if path.exists()]
@@ -119,14 +143,14 @@ def running_tables(folder: Path) -> Tables:
     # Steps first: the groups of a step that is there were written before it.
     steps, groups, evals = (table_path(folder, row_type) for row_type in KINDS)
     tables = Tables(logged(steps, StepRow), logged(groups, GroupRow), logged(evals, EvalRow))
-    return _vouched(folder, "jsonl", tables)
+    return vouched(folder, "jsonl", tables)
 
 
 def finished_tables(folder: Path) -> Tables:
     """The validated rows of a finished run; RunFolderError where they cannot be vouched for."""
     steps, groups, evals = (table_path(folder, row_type, "parquet") for row_type in KINDS)
     tables = Tables(_stored(steps, StepRow), _stored(groups, GroupRow), _stored(evals, EvalRow))
-    return _vouched(folder, "parquet", tables)
+    return vouched(folder, "parquet", tables)
 
 
 def logged(path: Path, row_type: type[Row]) -> list[Row]:
@@ -182,7 +206,39 @@ def _settings(folder: Path) -> dict[str, Any]:
         raise RunFolderError(
             f"{path}: expected a JSON object of settings, found {type(settings).__name__}; {remedy}"
         )
+    for keys, expected in _SETTINGS.items():
+        _check_setting(path, settings, keys.split("."), expected)
     return settings
+
+
+def _check_setting(path: Path, value: Any, keys: list[str], expected: type) -> None:
+    """RunFolderError where something else than expected stands in a setting's place, or on the way.
+
+    What is not there is not missed here; `Run.setting` does that where it is wanted.
+    """
+    for depth, key in enumerate(keys):
+        if key not in value:
+            return
+        value = value[key]
+        wanted = expected if depth == len(keys) - 1 else dict
+        if value is None and wanted is dict:
+            return
+        if type(value) is not wanted or (isinstance(value, str) and not _is_unicode(value)):
+            raise RunFolderError(
+                f"{path}: {'.'.join(keys[: depth + 1])} is {_brief_value(value)}, expected "
+                f"{_KIND[wanted]}; {DAMAGED}"
+            )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        return text.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _brief_value(value: object) -> str:
+    return _brief(ValueError(json.dumps(value)))
 
 
 def _refuse_half(folder: Path) -> None:
@@ -208,7 +264,7 @@ def _stored(path: Path, row_type: type[Row]) -> list[Row]:
     return rows
 
 
-def _vouched(folder: Path, ending: str, tables: Tables) -> Tables:
+def vouched(folder: Path, ending: str, tables: Tables) -> Tables:
     """The tables without what a kill left; RunFolderError where they contradict each other."""
     steps, groups, evals = (table_path(folder, row_type, ending) for row_type in KINDS)
     for i, row in enumerate(tables.steps):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from io import FileIO
 from pathlib import Path
@@ -11,6 +12,7 @@ from priorkit.errors import OutputError, RunFolderError
 from priorkit.run_rows import KINDS, EvalRow, GroupRow, Row, StepRow, json_line, tally
 from priorkit.run_tables import (
     DAMAGED,
+    Tables,
     finished_tables,
     held_bytes,
     is_finished,
@@ -19,6 +21,7 @@ from priorkit.run_tables import (
     repeated,
     running_tables,
     table_path,
+    vouched,
 )
 
 
@@ -82,24 +85,25 @@ class RunLog:
             step: stays, with its evaluation; -1 drops the evaluation before training too.
 
         Raises:
-            RunFolderError: the run is finished, or the log does not reach that step.
+            RunFolderError: the run is finished, the log does not reach that step, or what stays is
+                damaged.
             OutputError: the disk said no.
         """
         self.close()
         if is_finished(self.folder):
             raise RunFolderError(f"{self.folder}: this run is finished; start another elsewhere")
         # In this order: a kill in between leaves only groups without a step, which nobody counts.
-        kept: dict[type, bytes] = {
-            EvalRow: _until(self.folder, EvalRow, step),
-            StepRow: _until(self.folder, StepRow, step),
-            GroupRow: _until(self.folder, GroupRow, step),
-        }
-        reached = kept[StepRow].count(b"\n")
+        evals, evaluated = _until(self.folder, EvalRow, step)
+        steps, stepped = _until(self.folder, StepRow, step)
+        groups, grouped = _until(self.folder, GroupRow, step)
+        kept: dict[type, bytes] = {EvalRow: evals, StepRow: steps, GroupRow: groups}
+        reached = len(stepped)
         if reached != max(step, 0):
             raise RunFolderError(
                 f"{table_path(self.folder, StepRow)}: expected the {step} steps before the "
                 f"checkpoint, found {reached}; {DAMAGED}"
             )
+        vouched(self.folder, "jsonl", Tables(stepped, grouped, evaluated))
         for left in self.folder.glob(f".*{parquet.PARTIAL}"):
             left.unlink()  # of a write that a kill broke
         for row_type, data in kept.items():
@@ -108,6 +112,18 @@ class RunLog:
                 with parquet.replacing(path, force=True) as partial:
                     partial.write_bytes(data)
         self._last = reached
+
+    def sync(self) -> None:
+        """Have every row on the disk itself, where no power cut takes it back.
+
+        Raises:
+            OutputError: the disk said no.
+        """
+        try:
+            for handle in self._handles.values():
+                os.fsync(handle.fileno())
+        except OSError as caught:
+            raise OutputError(f"{self.folder}: {caught.strerror}") from caught
 
     def close(self) -> None:
         """Let go of the files."""
@@ -161,11 +177,12 @@ class RunLog:
             data = data[self._handles[row_type].write(data) :]
 
 
-def _until(folder: Path, row_type: type[Row], step: int) -> bytes:
-    """The lines before the first of a later step; what comes after it may be damaged."""
-    kept = []
+def _until(folder: Path, row_type: type[Row], step: int) -> tuple[bytes, list[Row]]:
+    """Lines and rows before the first of a later step; what comes after it may be damaged."""
+    kept, rows = [], []
     for line, row in lines(table_path(folder, row_type), row_type):
         if row.step > step:
             break
         kept.append(line)
-    return b"".join(kept)
+        rows.append(row)
+    return b"".join(kept), rows

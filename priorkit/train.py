@@ -29,7 +29,7 @@ from priorkit.policy import LoraSettings, Policy
 from priorkit.prior import write_prior
 from priorkit.rollout import Rollouts, roll_out
 from priorkit.run_rows import EvalRow, GroupRow, StepRow
-from priorkit.run_tables import Run, is_finished, read_run
+from priorkit.run_tables import DAMAGED, Run, is_finished, logged, read_run, table_path
 from priorkit.runlog import RunLog
 from priorkit.selectors.protocol import Selector
 from priorkit.tasks import Tasks
@@ -71,6 +71,8 @@ class TrainSettings:
                 raise SettingError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.eval_every < 0:
             raise SettingError(f"eval_every must be 0 or more, got {self.eval_every}")
+        if not 0 <= self.seed < 2**63:
+            raise SettingError(f"seed must be from 0 to below 2**63, got {self.seed}")
         Sampling(self.eval_temperature)
 
     def evaluates_after(self, update: int) -> bool:
@@ -80,6 +82,15 @@ class TrainSettings:
 
 _INHERITED = ("policy", "pool", "selector", "template", "verifier")
 REMEDY = "pass --name to start another run, or --force to start over"
+_OPTIONS = {"learning_rate": "lr", "rank": "lora-rank", "alpha": "lora-alpha"}
+
+
+def spoken(name: str) -> str:
+    """What the command line calls a part of a run's definition."""
+    room, _, last = name.rpartition(".")
+    if not room.startswith("settings"):
+        return name
+    return f"--{_OPTIONS.get(last, last.replace('_', '-'))}"
 
 
 def definition(binding: Mapping[str, object], settings: TrainSettings) -> dict[str, object]:
@@ -151,7 +162,7 @@ class Training:
             )
         with locked(self.folder, RunFolderError), torch.random.fork_rng(devices=[]):
             defined = definition(self.binding, settings)
-            claim(self.folder / "run.json", defined, REMEDY, RunFolderError, self.notes)
+            claim(self.folder / "run.json", defined, REMEDY, RunFolderError, self.notes, spoken)
             if is_finished(self.folder):
                 RunLog(self.folder).finish(defined)  # a kill may have left its last clean-up
                 return read_run(self.folder)
@@ -165,7 +176,7 @@ class Training:
                         self._evaluate(update, log)
                     stopping = should_stop()
                     if update % self.save_every == 0 or update == settings.updates or stopping:
-                        self._save(learner)
+                        self._save(learner, log)
                     if on_update is not None:
                         on_update(row)
                     if stopping:
@@ -245,18 +256,36 @@ class Training:
         clear_drafts(root)
         checkpoint = latest_checkpoint(root)
         if checkpoint is not None:
-            checkpoint.restore(learner)
-            self.selector.load_state_dict(checkpoint.selector)
+            checkpoint.restore(learner, self.selector)
             log.cut(checkpoint.update)
+            self._check_evaluations(checkpoint.update)
             return
         torch.manual_seed(self.settings.seed)
         self.policy.refresh()
         log.cut(-1)
         if self.settings.evaluates_after(0):
             self._evaluate(0, log)
-        self._save(learner)
+        self._save(learner, log)
 
-    def _save(self, learner: Learner) -> None:
+    def _check_evaluations(self, update: int) -> None:
+        """RunFolderError unless the log holds every evaluation up to that update."""
+        if self.held_out is None:
+            return
+        wanted = [
+            (step, key)
+            for step in range(update + 1)
+            if self.settings.evaluates_after(step)
+            for key in self.held_out.pool.prompt_id
+        ]
+        path = table_path(self.folder, EvalRow)
+        if [(row.step, row.prompt_id) for row in logged(path, EvalRow)] != wanted:
+            raise RunFolderError(
+                f"{path}: does not hold the {len(wanted)} held-out results up to update {update}; "
+                f"{DAMAGED}"
+            )
+
+    def _save(self, learner: Learner, log: RunLog) -> None:
+        log.sync()  # a checkpoint must not outlive the rows it goes with
         posterior = replace(
             self.selector.posterior(),
             kind="posterior",

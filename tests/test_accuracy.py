@@ -165,6 +165,17 @@ def test_equal_values_leave_the_bootstrap_no_width(values):
     assert bootstrap_mean(values, seeded(), 50) == (0.1, 0.1, 0.1)
 
 
+@pytest.mark.parametrize(("before", "after"), [(0.0, 0.0), (0.0, 1.0), (0.25, 0.5), (1.0, 0.0)])
+@pytest.mark.parametrize("prompts", [1, 12, 300])
+def test_equal_changes_leave_room_for_the_prompts_not_seen(before, after, prompts):
+    found = paired_difference([before] * prompts, [after] * prompts, seeded())
+    share = stats.beta.ppf(0.975, 1, prompts)  # Clopper and Pearson, none of so many
+    change = after - before
+    assert found == pytest.approx(
+        (change, change - share * (change + 1), change + share * (1 - change))
+    )
+
+
 def test_a_paired_difference_is_the_mean_of_the_differences_and_forgets_the_prompts():
     before = seeded(7).random(60)
     after = before + seeded(8).normal(0.05, 0.02, 60)

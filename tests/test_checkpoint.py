@@ -191,6 +191,11 @@ def a_disk_that_fills(largest: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+def test_a_full_disk_at_the_first_checkpoint_promises_no_earlier_one(tmp_path):
+    with a_disk_that_fills(20_000), pytest.raises(OutputError, match="make room, and start"):
+        save(tmp_path, weights=40_000)
+
+
 @pytest.mark.parametrize("big", ["adapter", "optimizer", "selector", "state", "posterior"])
 def test_a_full_disk_leaves_the_earlier_checkpoints_and_no_draft(tmp_path, big):
     save(tmp_path, 1)

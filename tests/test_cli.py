@@ -17,6 +17,7 @@ from priorkit import parquet, schema
 from priorkit.beta import BetaPrior
 from priorkit.pool import read_pool, write_pool
 from priorkit.prior import read_prior, write_prior
+from priorkit.probe import folder_name
 
 
 class Ran:
@@ -538,6 +539,36 @@ def test_the_demo_never_replaces_a_pool_of_somebody_else(cli, tmp_path):
     before = (tmp_path / "pool.parquet").read_bytes()
     refused(cli("demo", "--out", "."), "pool.parquet", "--force")
     assert (tmp_path / "pool.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("closed", "code", "said"),
+    [
+        (">&-", 1, "error: output: the standard output is closed\n"),
+        (">&- 2>&-", 1, ""),
+        ("2>&-", 0, ""),
+    ],
+)
+def test_ends_closed_from_the_start_are_no_crash(tmp_path, closed, code, said):
+    command = f"{sys.executable} -m priorkit_cli pool show {closed}"
+    ran = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (code, said)
+    assert bool(ran.stdout) == (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("Qwen/Qwen2.5-3B-Instruct", "Qwen2.5-3B-Instruct"),
+        ("../../x/..", "x"),
+        ("a b\n", "a-b"),
+        ("..", "anchor"),
+        ("ψ" * 200, "ψ" * 50),
+        ("a" + "字" * 200, "a" + "字" * 33),
+    ],
+)
+def test_a_folder_is_named_within_what_file_systems_take(given, expected):
+    assert folder_name(given) == expected
 
 
 @pytest.mark.parametrize("command", ["pool show", "prior show", "prior show --json"])

@@ -374,6 +374,49 @@ def test_a_damaged_definition_is_one_error_line(desk, missing):
             assert f"run.json: has no {missing}." in refused(desk, command)
 
 
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (["notes"], [1]),
+        (["notes", "files"], "here"),
+        (["notes", "files", "pool"], 3),
+        (["notes", "files", "policy"], ["a"]),
+        (["policy", "name"], "\udcff"),
+        (["policy", "name"], None),
+        (["policy"], "lab-policy"),
+        (["settings", "updates"], "3"),
+        (["settings", "sampling", "max_new_tokens"], 24.0),
+        (["template", "instruction"], 1),
+        (["held_out"], "all"),
+    ],
+)
+def test_a_definition_with_values_of_another_type_is_one_error_line(desk, keys, value):
+    def change(settings):
+        for key in keys[:-1]:
+            settings = settings[key]
+        settings[keys[-1]] = value
+
+    edit_run(desk, change)
+    for command in ("show", "evaluate", "export"):
+        assert f"run.json: {'.'.join(keys)} is " in refused(desk, command)
+
+
+def test_control_characters_of_a_definition_reach_no_terminal(desk):
+    edit_run(desk, lambda run: run["policy"].update(name="\x1b[31mred\x07"))
+    shown = call(desk, "show").out
+    assert "\\x1b[31mred\\x07" in shown
+    assert not set(shown + refused(desk, "evaluate")) & set("\x1b\x07")
+
+
+def test_a_run_is_named_as_well_as_pointed_at(desk):
+    run = run_folder(desk)
+    assert call(desk, "show", run.name) == call(desk, "show", run)
+    elsewhere = run.parent.rename(desk / "mine").name
+    assert call(desk, "show", run.name, "--root", elsewhere).code == 0
+    assert call(desk, "export", run.name, "--root", elsewhere).code == 0
+    assert call(desk, "evaluate", run.name, "--runs", elsewhere).code == 0
+
+
 def test_a_run_that_another_process_finishes_is_followed_to_its_end(tmp_path, monkeypatch):
     import priorkit_cli.show
     import priorkit_cli.train
@@ -455,6 +498,9 @@ def test_lab_build_replaces_a_nano_model_with_force_and_nothing_else(tmp_path, q
     (tmp_path / "lab" / "policy" / "notes.d").mkdir()
     assert "lab/policy: holds something else" in refused(tmp_path, "lab", "build", "--force")
     shutil.rmtree(tmp_path / "lab" / "policy")
+    (tmp_path / "lab" / "anchor" / "thesis.txt").write_text("mine")
+    assert "lab/anchor: holds something else" in refused(tmp_path, "lab", "build", "--force")
+    (tmp_path / "lab" / "anchor" / "thesis.txt").unlink()
     (tmp_path / "lab" / "anchor" / "chat_template.jinja").write_text("another model's")
     assert "lab/anchor: holds something else" in refused(tmp_path, "lab", "build", "--force")
 

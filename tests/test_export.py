@@ -431,13 +431,26 @@ def test_an_unwritable_place_is_named(run, tmp_path):
     assert ran.err.startswith("error: file/adapter: could not be written (")
 
 
+@pytest.mark.parametrize("what", ["adapter", "merged"])
+@pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_config.json"])
+@pytest.mark.parametrize("content", ["", "[]"])
+def test_a_damaged_checkpoint_is_handed_out_to_nobody(run, tmp_path, what, name, content):
+    (run.folder / "checkpoints" / f"{UPDATES:06d}" / name).write_text(content)
+    for command in (("export", run.folder, "--what", what), ("evaluate", run.folder)):
+        ran = call(tmp_path, *command)
+        assert ran.code == 1
+        assert ran.err.startswith("error: ")
+        assert f"{name} is not what was written there" in ran.err
+    assert not list(tmp_path.glob("uniform-*"))
+
+
 def test_a_run_without_a_checkpoint_or_with_a_damaged_one_is_refused(run, tmp_path):
     newest = run.folder / "checkpoints" / f"{UPDATES:06d}"
     held = (newest / "posterior.parquet").read_bytes()
     (newest / "posterior.parquet").write_bytes(held[:-9])
     ran = call(tmp_path, "export", run.folder, "--what", "posterior")
     assert ran.code == 1
-    assert "posterior.parquet: not a readable Parquet file" in ran.err
+    assert "posterior.parquet is not what was written there" in ran.err
     shutil.rmtree(run.folder / "checkpoints")
     with pytest.raises(RunFolderError, match="no checkpoint yet"):
         export_adapter(run, tmp_path / "adapter")

@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ import pytest
 import torch
 from lab_runs import call
 from peft import PeftModel
+from safetensors.torch import load_file, save_file
 from train_child import GROUPS, SIZE, Commands, arguments, pool, write_files
 
 from priorkit import grpo, parquet
@@ -290,11 +292,49 @@ def test_torchs_generator_is_the_runs_own_and_the_callers_stays(files, tmp_path)
     assert drawn[0] != drawn[1]
 
 
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def without_tensors(path: Path) -> None:
+    save_file({}, path)
+
+
+def in_halves(path: Path) -> None:
+    save_file({name: held.half() for name, held in load_file(path).items()}, path)
+
+
+def edited_state(**changes: object) -> Callable[[Path], None]:
+    """Edits `state.json` as one who leaves the JSON sound."""
+
+    def edit(path: Path) -> None:
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+    return edit
+
+
 DAMAGE = {
-    "adapter_model.safetensors": lambda path: path.write_bytes(path.read_bytes()[:-1000]),
-    "optimizer.safetensors": lambda path: path.write_bytes(b""),
-    "selector.safetensors": Path.unlink,
-    "state.json": lambda path: path.write_text("{"),
+    "adapter cut": ("adapter_model.safetensors", cut),
+    "adapter of another dtype": ("adapter_model.safetensors", in_halves),
+    "no adapter settings": ("adapter_config.json", emptied),
+    "optimizer emptied": ("optimizer.safetensors", emptied),
+    "optimizer without tensors": ("optimizer.safetensors", without_tensors),
+    "no selector": ("selector.safetensors", Path.unlink),
+    "no beliefs": ("posterior.parquet", emptied),
+    "no state": ("state.json", lambda path: path.write_text("{")),
+    "a list for a state": ("state.json", lambda path: path.write_text("[]")),
+    "another update": ("state.json", edited_state(update=3)),
+    "an update below zero": ("state.json", edited_state(update=-1)),
+    "an update without end": ("state.json", edited_state(update=float("inf"))),
+    "random numbers cut": ("state.json", edited_state(random_state="00")),
+    "random numbers of another type": ("state.json", edited_state(random_state=7)),
+    "a selector of another type": ("state.json", edited_state(selector=[1])),
+    "a selector of another kind": ("state.json", edited_state(selector={"selector": 3})),
+    "no list of files": ("state.json", edited_state(files=3)),
 }
 
 
@@ -305,7 +345,8 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_goes_on(
     shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
     damaged = newest_folder(tmp_path / "checkpoints")
     assert damaged.name == "000004"
-    DAMAGE[name](damaged / name)
+    file, damage = DAMAGE[name]
+    damage(damaged / file)
     with pytest.raises(RunFolderError, match=r"000004: .*remove that folder to go on"):
         train(files, tmp_path)
     shutil.rmtree(damaged)
@@ -314,6 +355,35 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_goes_on(
         made.run(lambda row: told.append(row.step))
     assert told == [3, 4, 5]
     assert_same_end(tmp_path, unbroken("thinkprior"))
+
+
+def test_a_stray_file_among_the_checkpoints_is_none(files, tmp_path, stopped, unbroken):
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "checkpoints" / "000009").write_text("")
+    train(files, tmp_path)
+    assert_same_end(tmp_path, unbroken("thinkprior"))
+
+
+def doubled(data: bytes) -> bytes:
+    return data + data.splitlines(keepends=True)[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("groups", doubled),
+        ("evals", doubled),
+        ("evals", lambda data: b""),
+        ("evals", lambda data: b"".join(data.splitlines(keepends=True)[::2])),
+    ],
+)
+def test_a_log_damaged_before_its_checkpoint_does_not_go_on(files, tmp_path, stopped, name, damage):
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
+    RunLog(tmp_path).cut(4)  # to where the checkpoint is, or the damage would be cut away
+    path = tmp_path / f"{name}.jsonl"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(RunFolderError, match="edited or damaged"):
+        train(files, tmp_path)
 
 
 # Kills
@@ -360,27 +430,30 @@ def killed_run(
     """Kill a command again and again, and see it end as the unbroken.
 
     Args:
-        kills: each so many updates or a little more after the checkpoint it began with.
+        kills: each so many updates or a little more after the checkpoint it began with; one that
+            comes after the command's end does not count and is tried again.
 
     Returns:
         Where each kill found it: the newest checkpoint and whether later updates were lost.
     """
     run, wanted, moments = place / "runs" / "run", iter(kills), random.Random(seed)
-    update_s = max(row.seconds_total for row in read_run(unbroken).steps)
+    update_s = statistics.median(row.seconds_total for row in read_run(unbroken).steps)
     met: list[str] = []
-    while len(met) < len(kills):
+    updates = next(wanted)
+    while updates is not None:
         shutil.rmtree(run, ignore_errors=True)
         status = -signal.SIGKILL
         while status == -signal.SIGKILL:
-            saved, updates = newest(run), next(wanted, None)
+            due = newest(run) + (updates or 0)
             process = commands.start(place, *command)
             if updates is not None:
-                due = saved + updates
                 wait_until(lambda due=due: updates_in(run) >= due or is_finished(run))
-                time.sleep(moments.uniform(0.0, 3 * update_s))
+                time.sleep(moments.uniform(0.0, update_s))
                 os.kill(process, signal.SIGKILL)  # nobody's, had it ended: it is waited for below
             status = commands.wait(process)
-            met += [reached(run)] if updates is not None else []
+            if updates is not None and status == -signal.SIGKILL:
+                met.append(reached(run))
+                updates = next(wanted, None)
         assert status == 0, (place / "said.txt").read_text()
         assert_same_end(run, unbroken)
     return met
@@ -556,15 +629,15 @@ def test_the_same_command_ends_a_clean_up_that_a_kill_broke(again, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (["--updates", "4"], "another settings.updates (3, now 4)"),
-        (["--seed", "2"], "another settings.seed (1, now 2)"),
-        (["--lr", "0.1"], "another settings.learner.learning_rate (0.01, now 0.1)"),
+        (["--updates", "4"], "another --updates (3, now 4)"),
+        (["--seed", "2"], "another --seed (1, now 2)"),
+        (["--lr", "0.1"], "another --lr (0.01, now 0.1)"),
         (["--prior", "prior.parquet"], "another prior"),
         (["--selector", "online-np"], "another selector.name"),
         (["--instruction", "Think."], "another template.instruction"),
         (["--dtype", "float32"], "another dtype"),
         (["--policy", "lab-anchor"], "another policy.name"),
-        (["--shuffle-rewards"], "another settings.shuffle_rewards (false, now true)"),
+        (["--shuffle-rewards"], "another --shuffle-rewards (false, now true)"),
     ],
 )
 def test_other_settings_in_the_same_folder_are_refused_by_name(again, monkeypatch, change, named):
@@ -1007,6 +1080,25 @@ def test_the_posterior_is_prior_plus_counts_and_a_prior_of_the_same_pool(files, 
     assert found.provenance["parents"] == [run.settings["prior"]]
 
 
+def test_online_np_leaves_the_prior_unread_and_says_so(place):
+    (place / "prior.parquet").write_bytes(b"nobody reads this")
+    ran = call(place, *arguments(1, "--prior", "prior.parquet", "--selector", "online-np"))
+    assert ran.code == 0, ran.err
+    assert "warning: online-np starts from nothing: the prior is not used" in ran.err
+    run = read_run(place / "runs" / "run")
+    assert (run.settings["prior"], run.settings["notes"]["files"]["prior"]) == (None, None)
+    found = read_prior(newest_folder(run.folder / "checkpoints") / "posterior.parquet")
+    assert found.provenance["parents"] == []
+
+
+def test_off_a_terminal_a_long_run_says_now_and_then_where_it_is(place, monkeypatch):
+    assert "updates left" not in call(place, *arguments(2)).err
+    monkeypatch.setattr("priorkit_cli.progress._LINE_EVERY", 0.0)
+    said = call(place, *arguments(2, "--force")).err.splitlines()
+    assert [line.partition(":")[0] for line in said] == ["update 1", "update 2"]
+    assert said[1].endswith("s, 0 updates left")
+
+
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_posterior_is_the_prior_of_another_run_at_kappa_or_its_own_strength(again, keep):
     posterior = newest_folder(again / "runs" / "run" / "checkpoints") / "posterior.parquet"
@@ -1027,6 +1119,22 @@ def test_a_posterior_is_the_prior_of_another_run_at_kappa_or_its_own_strength(ag
 
 
 # Settings
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "word"),
+    [
+        (["--seed", 2**64], 2, "--seed"),
+        (["--lora-rank", 10**9], 1, "lower --lora-rank"),
+        (["--lora-rank", 10**30], 1, "below 2**31"),
+        (["--max-new-tokens", 10**30], 1, "below 2**31"),
+    ],
+)
+def test_numbers_beyond_reason_are_refused(place, more, code, word):
+    ran = call(place, *arguments(1, *more))
+    assert ran.code == code
+    assert word in ran.err
+    assert "Traceback" not in ran.err
 
 
 def test_the_settings_that_only_spare_memory_define_no_run():

@@ -35,8 +35,10 @@ class Sampling:
             raise SettingError(f"temperature must be 0 or more, got {self.temperature}")
         if not 0.0 < self.top_p <= 1.0:
             raise SettingError(f"top_p must lie in (0, 1], got {self.top_p}")
-        if self.max_new_tokens < 1:
-            raise SettingError(f"max_new_tokens must be at least 1, got {self.max_new_tokens}")
+        if not 1 <= self.max_new_tokens < 2**31:
+            raise SettingError(
+                f"max_new_tokens must be from 1 to below 2**31, got {self.max_new_tokens}"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,14 @@ from priorkit.lab.writers import Writer
 
 HEAD = 32  # vLLM's CPU attention wants multiples of 32
 _IGNORED = -100
+_FILES = {
+    "chat_template.jinja",
+    "config.json",
+    "generation_config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+}
 _DRAWN_AT_ONCE = 64  # batches cut from one sorted draw, so that little of a batch is padding
 
 
@@ -102,7 +110,10 @@ def build_nano(
         model.parameters(), lr=settings.learning_rate, betas=(0.9, 0.99), weight_decay=0.01
     )
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, settings.learning_rate, total_steps=settings.steps, pct_start=0.05
+        optimizer,
+        settings.learning_rate,
+        total_steps=settings.steps,
+        pct_start=max(0.05, 2 / settings.steps),  # of a single step the schedule divides by zero
     )
     batches = practice(settings, np.random.Generator(np.random.PCG64(seed)))
     for step, (ids, labels) in zip(range(settings.steps), batches, strict=False):
@@ -124,8 +135,10 @@ def is_nano(folder: Path) -> bool:
         chat = (folder / "chat_template.jinja").read_text()
     except (OSError, ValueError):
         return False
-    ours = chat == lab_tokenizer().get_chat_template()
-    return ours and (folder / "config.json").is_file() and all(map(Path.is_file, folder.iterdir()))
+    entries = list(folder.iterdir())
+    plain = all(entry.is_file() and not entry.is_symlink() for entry in entries)
+    known = {"config.json"} <= {entry.name for entry in entries} <= _FILES
+    return plain and known and chat == lab_tokenizer().get_chat_template()
 
 
 def untrained(settings: NanoSettings, seed: int) -> LlamaForCausalLM:

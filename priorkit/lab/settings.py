@@ -17,7 +17,7 @@ def lab_settings(seed: int = 0, updates: int = 60, kl: float = 0.0) -> TrainSett
     settings = TrainSettings(
         updates=updates,
         sampling=Sampling(max_new_tokens=NEW_TOKENS),
-        learner=LearnerSettings(learning_rate=LEARNING_RATE, kl=kl),
+        learner=LearnerSettings(learning_rate=LEARNING_RATE, kl=kl, micro_tokens=16_384),
         seed=seed,
     )
     return replace(settings, eval_every=updates)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 
 from priorkit.errors import SettingError
@@ -28,6 +29,7 @@ __all__ = [
     "Verdict",
     "Verifier",
     "make_verifier",
+    "make_verifiers",
     "verifier_identity",
 ]
 
@@ -49,6 +51,21 @@ def make_verifier(name: str, **settings: object) -> Verifier:
         return VERIFIERS[name](**settings)
     except TypeError as failure:
         raise SettingError(f"verifier {name!r} cannot take these settings: {failure}") from failure
+
+
+@contextmanager
+def make_verifiers(names: Iterable[str]) -> Iterator[dict[str, Verifier]]:
+    """The verifiers of those names, each once; processes of their own end with the context.
+
+    Raises:
+        SettingError: no such verifier.
+    """
+    made = {name: make_verifier(name) for name in sorted(set(names))}
+    try:
+        yield made
+    finally:
+        for verifier in made.values():
+            getattr(verifier, "close", lambda: None)()
 
 
 def verifier_identity(verifier: Verifier) -> dict[str, object]:
