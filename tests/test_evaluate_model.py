@@ -49,6 +49,9 @@ def desk(home, tmp_path):
     return tmp_path
 
 
+NO_GAIN = "no gain is given: the run asked otherwise, or not at all, before training"
+
+
 def run_folder(desk):
     return desk / "runs" / "uniform-lab-policy-s0"
 
@@ -214,7 +217,7 @@ def test_a_rerun_says_finished_more_samples_are_topped_up_and_force_repeats(desk
     assert (more["generated"], more["outcomes"]) == (HELD_OUT, first["outcomes"])
     repeated, said = evaluated(desk, "--samples", 2, "--force")
     assert repeated == first
-    assert said == ""
+    assert said.splitlines() == [NO_GAIN]
     elsewhere, _ = evaluated(desk, "--samples", 2, "--name", "other/../evil")
     assert elsewhere["outcomes"] == f"evals/{first['pool'][:8]}/evil/outcomes.parquet"
 
@@ -402,7 +405,7 @@ def test_a_definition_with_values_of_another_type_is_one_error_line(desk, keys, 
 
 
 def test_control_characters_of_a_definition_reach_no_terminal(desk):
-    edit_run(desk, lambda run: run["policy"].update(name="\x1b[31mred\x07"))
+    edit_run(desk, lambda run: run["policy"].update(name="\x1b[31mred\x07", revision="\x1b"))
     shown = call(desk, "show").out
     assert "\\x1b[31mred\\x07" in shown
     assert not set(shown + refused(desk, "evaluate")) & set("\x1b\x07")
