@@ -9,9 +9,7 @@ import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, max=2**63 - 1, help="Seed of every random choice.")
-]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
 PoolSource = Annotated[
     str | None,
     typer.Option(
