@@ -7,7 +7,7 @@ from math import comb, prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from priorkit.beta import BetaPrior, expected_learnability, flat_prior, learnability
@@ -154,12 +154,14 @@ def test_the_expected_squared_advantage_sum_is_g_minus_one_times_learnability(p)
 
 
 @given(alpha=st.floats(0.05, 50), beta=st.floats(0.05, 50), group_size=st.integers(2, 12))
+@example(alpha=0.95, beta=0.05, group_size=2)
 @settings(max_examples=100, deadline=None)
 def test_expected_learnability_is_the_beta_average_of_learnability(alpha, beta, group_size):
     from scipy.special import roots_jacobi
 
     # Gauss-Jacobi nodes for the Beta weight integrate a polynomial of degree G exactly.
-    nodes, weights = roots_jacobi(group_size, beta - 1, alpha - 1)
+    with np.errstate(invalid="ignore"):  # scipy divides 0 by 0 at alpha + beta = 1, and drops it
+        nodes, weights = roots_jacobi(group_size, beta - 1, alpha - 1)
     average = weights @ learnability((1 + nodes) / 2, group_size) / weights.sum()
     found = expected_learnability([alpha], [beta], group_size)[0]
     assert found == pytest.approx(average, rel=1e-8)

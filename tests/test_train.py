@@ -468,7 +468,7 @@ def reached(run: Path) -> str:
     return f"{newest(run):02d}{' and more' if lost else ''}"
 
 
-@pytest.mark.parametrize(("selector", "kills"), [("thinkprior", [2, 0, 1]), ("uniform", [3, 1])])
+@pytest.mark.parametrize(("selector", "kills"), [("thinkprior", [3, 0, 1]), ("uniform", [3, 1])])
 def test_a_few_kills_change_nothing(commands, place, unbroken_command, selector, kills):
     command = small(selector)
     met = killed_run(commands, place, command, unbroken_command(*command), kills, seed=11)
