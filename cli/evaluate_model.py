@@ -233,7 +233,7 @@ def _gain(who: Answerer, result: ProbeResult, probe: Probe, rng: Any) -> Estimat
     asked = probe.settings.sampling
     heated = any(row.temperature != asked.temperature for row in before)
     if not before or heated or asked.max_new_tokens != who.max_new_tokens:
-        note("no gain is given: the run asked otherwise, or not at all, before training")
+        note("no gain is shown: before training the run did not ask at this temperature and length")
         return None
     return gain(counts_at(who.run, 0), result.counts, rng)
 

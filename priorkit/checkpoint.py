@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,16 +31,21 @@ from safetensors import numpy as arrays_file
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from priorkit import parquet
 from priorkit.errors import OutputError, RunFolderError
+from priorkit.folder import is_a_jobs
 from priorkit.learner import Learner
 from priorkit.selectors.protocol import Selector
 
 AnyArray = npt.NDArray[Any]
 
 VERSION = 1
+_NAME = re.compile(r"[0-9]{6,18}", re.ASCII)
 _KEPT = 2  # a damaged newest one leaves the one before
 _DRAFT = ".draft-"
 _STATE = "state.json"
+_FILES = ("adapter_model.safetensors", "optimizer.safetensors", "selector.safetensors",
+          "posterior.parquet")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +118,7 @@ def save_checkpoint(
         }
         write_posterior(draft / "posterior.parquet")
         state["files"] = {file.name: _digest(file) for file in sorted(draft.iterdir())}
-        (draft / _STATE).write_text(json.dumps(state))
+        (draft / _STATE).write_text(json.dumps({**state, "sha256": _digest_of(state)}))
         _put_in_place(draft, target)
     except (OSError, SafetensorError) as caught:
         reason = getattr(caught, "strerror", None) or _first_line(caught)
@@ -124,7 +130,7 @@ def save_checkpoint(
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     for old in _complete(root)[:-_KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
     return target
 
 
@@ -196,6 +202,7 @@ def _vouching(folder: Path) -> Iterator[None]:
 
 def _checked_state(folder: Path) -> dict[str, Any]:
     """`state.json`, once it, its folder's name and the other files are known to belong together."""
+    parquet.refuse_special(folder / _STATE, RunFolderError)
     state: dict[str, Any] = json.loads((folder / _STATE).read_text())
     if state["version"] > VERSION:
         raise RunFolderError(
@@ -204,8 +211,11 @@ def _checked_state(folder: Path) -> dict[str, Any]:
         )
     if type(state["update"]) is not int or f"{state['update']:06d}" != folder.name:
         raise ValueError(f"{_STATE} says that it is of update {state['update']!r}")
-    for name, digest in state["files"].items():
-        if _digest(folder / name) != digest:
+    if state.pop("sha256") != _digest_of(state):
+        raise ValueError(f"{_STATE} is not what was written there")
+    for name in {*_FILES, *state["files"]}:
+        parquet.refuse_special(folder / name, RunFolderError)
+        if _digest(folder / name) != state["files"][name]:
             raise ValueError(f"{name} is not what was written there")
     return state
 
@@ -215,14 +225,25 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(held, "sha256").hexdigest()
 
 
+def _digest_of(state: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+
+
 def clear_drafts(root: Path) -> None:
     """Remove what kills left half-written."""
     for draft in root.glob(f"{_DRAFT}*"):
-        shutil.rmtree(draft, ignore_errors=True)
+        _remove(draft)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a checkpoint or a draft of one, unless somebody put anything else there."""
+    things = [folder, *folder.rglob("*")]
+    if all(is_a_jobs(f"checkpoints/{thing.relative_to(folder.parent)}") for thing in things):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _complete(root: Path) -> list[Path]:
-    found = (path for path in root.glob("[0-9]*") if path.name.isdigit() and path.is_dir())
+    found = (path for path in root.glob("[0-9]*") if _NAME.fullmatch(path.name) and path.is_dir())
     return sorted(found, key=lambda path: int(path.name))
 
 

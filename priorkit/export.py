@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -31,6 +32,15 @@ from priorkit.run_tables import Run
 _TAGS = "tags: [grpo, lora, priorkit]"
 """A line of every card, by which an earlier export is known."""
 
+
+_WRITTEN = re.compile(
+    r"README\.md|priorkit\.json|adapter_(?:model\.safetensors|config\.json)|config\.json"
+    r"|generation_config\.json|model(?:-[0-9]+-of-[0-9]+)?\.safetensors"
+    r"|model\.safetensors\.index\.json|tokenizer\.(?:json|model)|tokenizer_config\.json"
+    r"|(?:special_tokens_map|added_tokens|vocab)\.json|chat_template\.(?:jinja|json)"
+    r"|(?:merges|vocab)\.txt|(?:spiece|sentencepiece\.bpe)\.model"
+)
+"""The files that an export, or a tokenizer in it, consists of."""
 
 ASKED = "priorkit.json"
 """In an export: how its prompts are put, so that `evaluate` asks them the same way."""
@@ -301,6 +311,5 @@ def _is_export(folder: Path) -> bool:
 
 
 def _may_be_exported(entry: Path) -> bool:
-    named = entry.suffix in {".json", ".safetensors", ".jinja", ".model"}
     plain = entry.is_file() and not entry.is_symlink()
-    return plain and (named or entry.name in {"README.md", "merges.txt", "vocab.txt"})
+    return plain and _WRITTEN.fullmatch(entry.name) is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,19 +21,18 @@ from priorkit import parquet
 from priorkit.errors import FileError, OutputError, ProbeFolderError
 
 _TRIES, _PAUSE = 10, 0.03  # seconds
-_OURS = frozenset(
-    {
-        ".lock",
-        "probe.json",
-        "run.json",
-        "shards",
-        "outcomes.parquet",
-        "prior.parquet",
-        "checkpoints",
-    }
-    | {f"{name}.{end}" for name in ("steps", "groups", "evals") for end in ("jsonl", "parquet")}
+_DEFINITIONS = ("probe.json", "run.json")
+_CHECKPOINT = (
+    r"(?:[0-9]{6,}|\.draft-[0-9]+)(?:/(?:adapter_model|optimizer|selector)\.safetensors"
+    r"|/adapter_config\.json|/state\.json|/posterior\.parquet|/README\.md)?"
 )
-"""What stands in the folder of a probe or a run."""
+_OURS = re.compile(
+    r"\.lock|(?:probe|run)\.json|(?:outcomes|prior)\.parquet|(?:steps|groups|evals)\.(?:jsonl|parquet)"
+    rf"|(?:.*/)?\.priorkit-[0-9]+\{parquet.PARTIAL}"
+    rf"|shards(?:/[0-9]+\.jsonl)?|checkpoints(?:/{_CHECKPOINT})?",
+    re.ASCII,
+)
+"""What stands in the folder of a probe or a run, by its path in there."""
 
 
 @contextmanager
@@ -112,6 +112,7 @@ def claim(
         with parquet.replacing(path) as partial:
             partial.write_text(json.dumps(written, indent=1, sort_keys=True) + "\n")
         return
+    parquet.refuse_special(path, error)
     try:
         theirs = json.loads(path.read_text())
     except (ValueError, OSError, RecursionError) as caught:
@@ -130,17 +131,19 @@ def claim(
 
 
 def empty(folder: Path, error: type[FileError] = ProbeFolderError) -> None:
-    """Empty a job's folder, unless somebody is at work in it or it holds anything else.
+    """Empty a job's folder, unless somebody is at work in it, or it holds anything else.
+
+    A folder without a definition is nobody's: it must be empty already.
 
     Raises:
         FileError: of the class given.
     """
     if not folder.is_dir():
         return
-    foreign = sorted(e.name for e in folder.iterdir() if not _is_a_jobs(e.name))
+    foreign = _foreign(folder)
     if foreign:
         raise error(
-            f"{folder}: holds {foreign[0]!r}, which no job of ours wrote and --force would delete; "
+            f"{folder}: holds {foreign!r}, which no job of ours wrote and --force would delete; "
             "move it away, or pass --name"
         )
     with locked(folder, error):
@@ -151,8 +154,19 @@ def empty(folder: Path, error: type[FileError] = ProbeFolderError) -> None:
                 entry.unlink()
 
 
-def _is_a_jobs(name: str) -> bool:
-    return name in _OURS or name.endswith(parquet.PARTIAL)
+def _foreign(folder: Path) -> str | None:
+    """The path of the first thing in a folder that no job wrote; None where all is ours."""
+    defined = any((folder / name).is_file() for name in _DEFINITIONS)
+    for entry in sorted(folder.rglob("*")):
+        path = entry.relative_to(folder).as_posix()
+        if not is_a_jobs(path) or not (defined or path == ".lock"):
+            return path
+    return None
+
+
+def is_a_jobs(path: str) -> bool:
+    """Whether a probe or a run writes a thing of that path into its folder."""
+    return _OURS.fullmatch(path) is not None
 
 
 def merged(notes: Mapping[str, object], definition: Mapping[str, object]) -> dict[str, object]:

@@ -44,13 +44,16 @@ class LearnerSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.learning_rate < math.inf:
-            raise SettingError(f"learning_rate must be above 0, got {self.learning_rate}")
+            raise SettingError(
+                f"learning_rate must be above 0 and finite, got {self.learning_rate}"
+            )
         if not self.clip > 0:
             raise SettingError(f"clip must be above 0, got {self.clip}")
         if not 0 <= self.kl < math.inf:
             raise SettingError(f"kl must be 0 or more, got {self.kl}")
-        if self.warmup < 0 or self.micro_tokens < 1:
-            raise SettingError("warmup must be at least 0 and micro_tokens at least 1")
+        for name, least in (("warmup", 0), ("micro_tokens", 1)):
+            if getattr(self, name) < least:
+                raise SettingError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.loss_length not in grpo.LENGTHS:
             raise SettingError(
                 f"loss length must be one of {', '.join(grpo.LENGTHS)}, got {self.loss_length!r}"

@@ -93,7 +93,7 @@ def read_run(folder: str | Path) -> Run:
             groups do not come to what its steps say.
     """
     folder = Path(folder)
-    settings = _settings(folder)
+    settings = read_settings(folder)
     if not is_finished(folder):
         tables = running_tables(folder)
         if not is_finished(folder):  # else what was read just now was being removed
@@ -193,7 +193,8 @@ def repeated(rows: Sequence[EvalRow]) -> int | None:
     return None
 
 
-def _settings(folder: Path) -> dict[str, Any]:
+def read_settings(folder: Path) -> dict[str, Any]:
+    """`run.json`, its values of the types that everything here counts on; RunFolderError else."""
     path = folder / "run.json"
     remedy = "name a run's folder; `priorkit train` makes one"
     if not path.is_file():

@@ -29,7 +29,15 @@ from priorkit.policy import LoraSettings, Policy
 from priorkit.prior import write_prior
 from priorkit.rollout import Rollouts, roll_out
 from priorkit.run_rows import EvalRow, GroupRow, StepRow
-from priorkit.run_tables import DAMAGED, Run, is_finished, logged, read_run, table_path
+from priorkit.run_tables import (
+    DAMAGED,
+    Run,
+    is_finished,
+    logged,
+    read_run,
+    read_settings,
+    table_path,
+)
 from priorkit.runlog import RunLog
 from priorkit.selectors.protocol import Selector
 from priorkit.tasks import Tasks
@@ -163,6 +171,7 @@ class Training:
         with locked(self.folder, RunFolderError), torch.random.fork_rng(devices=[]):
             defined = definition(self.binding, settings)
             claim(self.folder / "run.json", defined, REMEDY, RunFolderError, self.notes, spoken)
+            read_settings(self.folder)  # or what it lacks would show only at the end
             if is_finished(self.folder):
                 RunLog(self.folder).finish(defined)  # a kill may have left its last clean-up
                 return read_run(self.folder)
@@ -260,6 +269,12 @@ class Training:
             log.cut(checkpoint.update)
             self._check_evaluations(checkpoint.update)
             return
+        trained = len(logged(table_path(self.folder, StepRow), StepRow))
+        if trained:
+            raise RunFolderError(
+                f"{root}: holds no checkpoint, though the log has {trained} updates; put it back, "
+                "or pass --force to start over"
+            )
         torch.manual_seed(self.settings.seed)
         self.policy.refresh()
         log.cut(-1)

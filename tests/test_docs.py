@@ -19,6 +19,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Lines of a job's log, which come when a command takes longer than half a minute.
+PROGRESS = re.compile(r"^(?:update \d+: .* updates left|\d+/\d+ samples, .*)\n", re.MULTILINE)
 _BLOCK = re.compile(r"(?:<!-- (?P<mark>[a-z ]+) -->\n)?```(?P<kind>\w+)\n(?P<body>.*?)```", re.S)
 
 
@@ -78,7 +80,7 @@ def check(block: Block, folder: Path) -> None:
             ["bash", "-c", actual], cwd=folder if made else where, env=environment(),
             capture_output=True, text=True,
         )  # fmt: skip
-        printed = ran.stdout + ran.stderr
+        printed = ran.stdout + PROGRESS.sub("", ran.stderr)
         assert ran.returncode == 0 or "error: " in expected, f"{command}\n{printed}"
         if expected.strip():
             assert pattern(expected).fullmatch(

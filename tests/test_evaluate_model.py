@@ -49,7 +49,7 @@ def desk(home, tmp_path):
     return tmp_path
 
 
-NO_GAIN = "no gain is given: the run asked otherwise, or not at all, before training"
+NO_GAIN = "no gain is shown: before training the run did not ask at this temperature and length"
 
 
 def run_folder(desk):

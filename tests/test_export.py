@@ -359,7 +359,7 @@ def test_an_existing_target_is_replaced_with_force_alone(run, tmp_path, what):
     assert ran.err == "error: mine: already exists; pass --force to replace it\n"
     assert files(tmp_path) == before
     if what != "posterior":
-        (tmp_path / "mine" / "stale.safetensors").write_text("of an earlier export")
+        (tmp_path / "mine" / "model-00001-of-00002.safetensors").write_text("of an earlier export")
     assert call(tmp_path, *command, "--force").code == 0
     assert files(tmp_path) == before
 
@@ -475,9 +475,11 @@ def test_an_exported_model_is_asked_as_its_run_was_and_never_of_another_pool(run
 def test_an_earlier_export_with_somebody_elses_file_in_it_is_spared(run, tmp_path):
     command = ("export", run.folder, "--out", "mine", "--force")
     assert call(tmp_path, *command).code == 0
-    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    assert call(tmp_path, *command).code == 1
-    assert (tmp_path / "mine" / "thesis.txt").exists()
+    for name in ("thesis.txt", "notes.json", "other.safetensors"):
+        (tmp_path / "mine" / name).write_text("years of work")
+        assert call(tmp_path, *command).code == 1
+        (tmp_path / "mine" / name).unlink()
+    assert call(tmp_path, *command).code == 0
 
 
 def test_a_folder_reached_by_a_detour_is_spared(run, tmp_path):
@@ -494,5 +496,20 @@ def test_starting_over_empties_no_folder_with_foreign_files(tmp_path):
         empty(tmp_path, RunFolderError)
     assert len(list(tmp_path.iterdir())) == 2
     (tmp_path / "precious.py").unlink()
+    for name in ("a.partial", "checkpoints/mine.bin", "checkpoints/000001/mine", "shards/x.jsonl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+        with pytest.raises(RunFolderError, match=name):
+            empty(tmp_path, RunFolderError)
+        (tmp_path / name).unlink()
+    (tmp_path / "checkpoints" / "000001" / "state.json").write_text("")
+    (tmp_path / "shards" / "000001.jsonl").write_text("")
     empty(tmp_path, RunFolderError)
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_a_folder_without_a_definition_is_nobodys(tmp_path):
+    (tmp_path / "outcomes.parquet").write_text("mine")
+    with pytest.raises(RunFolderError, match=r"outcomes\.parquet"):
+        empty(tmp_path, RunFolderError)
+    assert (tmp_path / "outcomes.parquet").exists()

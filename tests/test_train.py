@@ -27,7 +27,7 @@ from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from train_child import GROUPS, SIZE, Commands, arguments, pool, write_files
 
-from priorkit import grpo, parquet
+from priorkit import checkpoint, grpo, parquet
 from priorkit import train as loop
 from priorkit.beta import expected_learnability
 from priorkit.checkpoint import latest_checkpoint, newest_folder
@@ -312,7 +312,9 @@ def edited_state(**changes: object) -> Callable[[Path], None]:
     """Edits `state.json` as one who leaves the JSON sound."""
 
     def edit(path: Path) -> None:
-        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+        state = {**json.loads(path.read_text()), **changes}
+        del state["sha256"]
+        path.write_text(json.dumps({**state, "sha256": checkpoint._digest_of(state)}))
 
     return edit
 
@@ -335,6 +337,16 @@ DAMAGE = {
     "a selector of another type": ("state.json", edited_state(selector=[1])),
     "a selector of another kind": ("state.json", edited_state(selector={"selector": 3})),
     "no list of files": ("state.json", edited_state(files=3)),
+    "no files in the list": ("state.json", edited_state(files={})),
+    "one digit changed": (
+        "state.json",
+        lambda path: path.write_text(path.read_text().replace('"groups": 8', '"groups": 9')),
+    ),
+    "a pipe for a state": ("state.json", lambda path: (path.unlink(), os.mkfifo(path))),
+    "a pipe for an adapter": (
+        "adapter_model.safetensors",
+        lambda path: (path.unlink(), os.mkfifo(path)),
+    ),
 }
 
 
@@ -347,8 +359,9 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_goes_on(
     assert damaged.name == "000004"
     file, damage = DAMAGE[name]
     damage(damaged / file)
-    with pytest.raises(RunFolderError, match=r"000004: .*remove that folder to go on"):
+    with pytest.raises(RunFolderError, match=r"000004[:/]") as refusal:
         train(files, tmp_path)
+    assert "remove that folder to go on" in str(refusal.value) or "pipe" in name
     shutil.rmtree(damaged)
     told: list[int] = []
     with training(files, tmp_path) as made:
@@ -357,11 +370,45 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_goes_on(
     assert_same_end(tmp_path, unbroken("thinkprior"))
 
 
-def test_a_stray_file_among_the_checkpoints_is_none(files, tmp_path, stopped, unbroken):
+def test_what_somebody_put_among_the_checkpoints_is_none_and_stays(
+    files, tmp_path, stopped, unbroken
+):
     shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "checkpoints" / "000009").write_text("")
+    strays = [
+        "000009",
+        "1/mine.txt",
+        "2\u00b2/mine.txt",
+        ".draft-mine/mine.txt",
+        ".draft-1/mine.txt",
+    ]
+    for stray in (tmp_path / "checkpoints" / name for name in strays):
+        stray.parent.mkdir(exist_ok=True)
+        stray.write_text("years of work")
     train(files, tmp_path)
+    for stray in strays:
+        stood = tmp_path / "checkpoints" / stray
+        assert stood.read_text() == "years of work"
+        shutil.rmtree(stood.parent) if "/" in stray else stood.unlink()
     assert_same_end(tmp_path, unbroken("thinkprior"))
+
+
+def test_a_run_whose_checkpoints_are_gone_does_not_begin_again_unasked(files, tmp_path, stopped):
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(tmp_path / "checkpoints")
+    before = (tmp_path / "steps.jsonl").read_bytes()
+    with pytest.raises(RunFolderError, match=r"no checkpoint, though .* --force to start over"):
+        train(files, tmp_path)
+    assert (tmp_path / "steps.jsonl").read_bytes() == before
+
+
+def test_a_damaged_definition_is_refused_before_any_update(files, tmp_path, stopped):
+    shutil.copytree(stopped, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "notes": "none"}))
+    before = (tmp_path / "steps.jsonl").read_bytes()
+    with pytest.raises(RunFolderError, match=r"run\.json: notes is "):
+        train(files, tmp_path)
+    assert (tmp_path / "steps.jsonl").read_bytes() == before
 
 
 def doubled(data: bytes) -> bytes:

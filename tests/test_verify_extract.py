@@ -69,10 +69,43 @@ ANNOUNCED = [
     (r"The answer is 12 \boxed{}", "12"),
     (r"The answer is 12. So \boxed{13", "12"),
     ("answer:5", "5"),
+    ('{"reasoning": "3 + 4", "answer": "7"}', "7"),
+    ('{"answer": 7.5}', "7.5"),
+    ('{"Answer" : "\\\\frac{1}{2}"}', r"\frac{1}{2}"),
+    ('{"reasoning": "The answer is 5.", "answer": "6"}', "6"),
+    ('{"answer": "The answer is 6."}', "6"),
+    ('{"answer": ""} The answer is 5', "5"),
+    ('The answer is 5. {"answer": ""}', "5"),
+    ("<answer> 8 </answer>", "8"),
+    ("<answer>8</answer> or <answer>9</answer>", "9"),
+    ("<answer>8</answer> No. The answer is 9", "9"),
+    ("<answer>8</answer> <answer>9", "8"),
+    ("so 5 + 4 = 9\nA: 9", "9"),
+    ("A: 9", "9"),
+]
+
+MARKED = [
+    ("5 + 4 = <<5+4=9>>9\n#### 9", "9"),
+    ("#### $14.00\n\n", "14.00"),
+    ("#### -3", "-3"),
+    ("#### 1,234", "1,234"),
+    ("#### 10 apples", "10 apples"),
+    ("#### 1\n#### 2", "2"),
+    ("#### 9\nThe answer is 8", "9"),
+    (r"#### 9 and \boxed{8}", "8"),
+    ("The answer is 8\n#### Check", "8"),
+    ("The answer is 8\n##### 9", "8"),
+    ("The answer is 8 #### 9", "8 #### 9"),
 ]
 
 NOTHING = [
     "",
+    "#### Step one",
+    "### 9",
+    "PA: 9",
+    '{"answers": "7"}',
+    "<answer></answer>",
+    "<answer>9",
     "I add 3 and 4 and get 7.",
     r"\boxed{}",
     r"\boxed{ }",
@@ -114,6 +147,21 @@ def test_the_last_full_box_that_closes_is_the_answer(response: str, answer: str)
 @pytest.mark.parametrize(("response", "answer"), ANNOUNCED)
 def test_without_a_box_the_last_announced_answer_counts(response: str, answer: str) -> None:
     assert extract_answer(response) == answer
+
+
+@pytest.mark.parametrize(("response", "answer"), MARKED)
+def test_four_marks_and_a_number_are_an_answer_before_any_phrase(
+    response: str, answer: str
+) -> None:
+    assert extract_answer(response) == answer
+
+
+@pytest.mark.parametrize(
+    ("whole", "cut"), [("#### 12\n", "#### 12"), ('"answer": "5', '"answer": "5')]
+)
+def test_an_answer_that_may_have_been_cut_is_none(whole: str, cut: str) -> None:
+    assert extract_answer(cut, cut_off=True) is None
+    assert extract_answer(whole) == ("12" if "#" in whole else None)
 
 
 @pytest.mark.parametrize("response", NOTHING)
@@ -193,6 +241,13 @@ HOSTILE = {
     "thinking": "<think>" * 140_000,
     "thinking, done": "</think>" * 125_000,
     "spaces": "the answer is" + " " * 10**6,
+    "answers of JSON": '"answer": "' * 90_000,
+    "an answer of JSON never closed": '"answer": "' + "x\\\\" * 300_000,
+    "answers and spaces": ('"answer"' + " " * 1000) * 1000,
+    "tags never closed": "<answer>" * 120_000,
+    "a tag and signs": "<answer>" + "<" * 10**6,
+    "marks": "#### 1\n" * 140_000,
+    "marks and spaces": ("####" + " " * 1000 + "\n") * 1000,
 }
 
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from priorkit.errors import SettingError
 from priorkit.verify.exact import ExactVerifier
+from priorkit.verify.judging import Question, check_all
 from priorkit.verify.math import MathVerifier
 from priorkit.verify.protocol import ERROR_STATUSES, STATUSES, Status, Verdict, Verifier
 
@@ -25,9 +26,11 @@ __all__ = [
     "VERIFIERS",
     "ExactVerifier",
     "MathVerifier",
+    "Question",
     "Status",
     "Verdict",
     "Verifier",
+    "check_all",
     "make_verifier",
     "make_verifiers",
     "verifier_identity",

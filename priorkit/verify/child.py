@@ -9,24 +9,26 @@ from __future__ import annotations
 import json
 import os
 import signal
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
 Outcome = Literal["equal", "unequal", "timeout", "error"]
 
 _ORPHAN_GRACE_S = 5.0
 
 
-def serve(limit_s: float, memory_bytes: int) -> None:
+def serve(limit_s: float, memory_bytes: int, policies: dict[str, Any]) -> None:
     """The child: answers lines on standard input until they end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     _silence()
     try:
-        from priorkit.verify.symbolic import symbolically_equal
+        from priorkit.verify.algebra import algebraically_equal
+        from priorkit.verify.equality import Policies, equal
 
+        agreed = Policies(**policies)
         # The first comparison is slow, so it is part of the start-up; and a parser that does not
         # fit math-verify raises nothing, it only finds nothing equal.
-        sound = symbolically_equal("x+x", "2x")
+        sound = algebraically_equal("x+x", "2x")
     except Exception as failure:
         _send(replies, f"{type(failure).__name__}: {failure}")
         return
@@ -39,7 +41,8 @@ def serve(limit_s: float, memory_bytes: int) -> None:
         gold, answer = json.loads(line)
         _die_in(limit_s + _ORPHAN_GRACE_S)
         try:
-            outcome: Outcome = "equal" if symbolically_equal(gold, answer) else "unequal"
+            same = equal(gold, answer, agreed, algebraically_equal)
+            outcome: Outcome = "equal" if same else "unequal"
         except BaseException:
             outcome = "error"
         _die_in(0.0)

@@ -1,92 +1,240 @@
-r"""When two answers are the same, as far as text and exact arithmetic can tell.
+r"""When two answers are the same, as far as their structure and exact arithmetic can tell.
 
-`decide` is cheap and never wrong about numbers: `None` means that only algebra can say.
+Three-valued: True, False, or None where only algebra can say and none is at hand. The process that
+verifies asks without algebra; what is left, a worker process asks again with it.
+
+Symmetric but for one thing: a *gold* decimal of three or more digits accepts the endless fraction
+that it rounds, while an answer has to give six (`Policies.rounding`).
 """
 
 from __future__ import annotations
 
-import re
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
 
-from priorkit.verify.extract import strip_math
-
-MAX_DIGITS = 1000
-"""Numbers with more digits than this are not read, so that hostile ones stay cheap."""
-
-# A doubled backslash is a line break: it passes, so that what follows is not read as a command.
-_NOISE = re.compile(
-    r"\\\\|\\(?:left|right)(?![A-Za-z])(?:\s*+\.)?|\\[dtc]frac(?![A-Za-z])|\\!"
-    r"|\\[,;:> ]|~|\\(?:q?quad|displaystyle|textstyle)(?![A-Za-z])"
+from priorkit.errors import SettingError
+from priorkit.verify.numerals import stands_for
+from priorkit.verify.reading import (
+    Algebra,
+    Answer,
+    Based,
+    Chain,
+    Named,
+    Number,
+    Quantity,
+    Several,
+    Tuple,
+    Words,
+    read,
 )
-_MINUS = str.maketrans("\u2212\u2013", "--")  # the minus sign proper, and the dash typed for it
-_IDLE_SPACE = re.compile(r"(?<![\w.]) | (?![\w.])")
+from priorkit.verify.spelling import spelling
 
-_INTEGER = r"(?:[0-9]{1,3}(?:(?:,|\{,\}|\\,|,\\!)[0-9]{3})+|[0-9]+)"
-_DECIMAL = rf"(?:{_INTEGER}(?:\.[0-9]*)?|\.[0-9]+)"
-_SIGNED = rf"[+-]?\s*{_DECIMAL}"
-_RATIONAL = re.compile(
-    rf"(?P<sign>[+-]?)\s*(?:(?P<top>{_DECIMAL})(?:\s*/\s*(?P<bottom>{_SIGNED}))?"
-    rf"|\\[dtc]?frac\s*\{{\s*(?P<over>{_SIGNED})\s*\}}\s*\{{\s*(?P<under>{_SIGNED})\s*\}}"
-    r"|\\[dtc]?frac\s*(?P<digit>[0-9])\s*(?P<by>[0-9]))"
-)
-_SEPARATOR = re.compile(r"[\s,{}\\!]")
+Same = bool | None
+Leaf = Callable[[str, str], Same]
+
+GOLD_DIGITS, ANSWER_DIGITS = 3, 6
 
 
-def normalise(text: str) -> str:
-    r"""A spelling that does not depend on spacing, sizing and surrounding `$`.
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What counts as the same where people differ; recorded with every verdict."""
 
-    Space between two letters or digits stays as one space: `2 2/3` is not `22/3`.
+    percent: Literal["either", "exact"] = "either"
+    """`either`: 28 % is 0.28 and, where a percentage is asked for, 28; `exact`: 0.28 alone."""
+    units: Literal["optional", "required"] = "optional"
+    """`optional`: a unit or currency that only one side names is passed over."""
+    base: Literal["optional", "required"] = "optional"
+    """`optional`: the base of a numeral that only one side names is passed over."""
+    rounding: Literal["long", "none"] = "long"
+    """`long`: a decimal of six or more digits is what it rounds, and a gold one of three or more
+    accepts the endless fraction that it rounds; `none`: only what is exactly equal."""
 
-    >>> normalise(r"$\left( 3, \dfrac{\pi}{2} \right)$")
-    '(3,\\frac{\\pi}{2})'
-    """
-    plain = re.sub(r"\s+", " ", _NOISE.sub(_plainer, text.translate(_MINUS)))
-    return _IDLE_SPACE.sub("", strip_math(plain))
+    def __post_init__(self) -> None:
+        known = {"percent": ("either", "exact"), "rounding": ("long", "none")}
+        for name in self.__slots__:
+            allowed = known.get(name, ("optional", "required"))
+            if getattr(self, name) not in allowed:
+                raise SettingError(
+                    f"policy {name} must be one of {', '.join(allowed)}, "
+                    f"got {getattr(self, name)!r}"
+                )
 
 
-def _plainer(match: re.Match[str]) -> str:
-    token = match.group()
-    if token == r"\\":
-        return token
-    if token.endswith("frac"):
-        return r"\frac"
-    return "" if token.startswith((r"\left", r"\right", r"\!")) else " "
+def no_algebra(gold: str, answer: str) -> Same:
+    """Nobody here can say."""
+    return None
 
 
-def exact_rational(text: str) -> Fraction | None:
-    r"""The number a numeral stands for, exactly; None when it is anything but one number.
+def equal(
+    gold: str, answer: str, policies: Policies = Policies(), algebra: Leaf = no_algebra
+) -> Same:
+    r"""Whether an answer is the gold one.
 
-    Read are integers, decimals, thousands set off by `,`, `{,}` or `\,`, `a/b` and `\frac{a}{b}`,
-    with signs. A percentage, a mixed number, a list such as `1, 234` and a zero denominator are
-    not, nor is a numeral of more than `MAX_DIGITS` digits.
+    Args:
+        gold: the accepted answer, as text or LaTeX.
+        answer: the one given.
+        policies: what counts as the same.
+        algebra: compares two formulas; None from it leaves the matter open.
 
-    >>> exact_rational("1,234.50") == exact_rational(r"\frac{2469}{2}")
+    >>> equal(r"\frac{1}{2}", "0.5"), equal("1,-2", "-2, 1"), equal("3", "4")
+    (True, True, False)
+    >>> equal("(x+1)^2", "x^2+2x+1") is None
     True
     """
-    if len(text) > 4 * MAX_DIGITS:
-        return None
-    match = _RATIONAL.fullmatch(strip_math(text.translate(_MINUS)))
-    if match is None or sum(map(str.isdigit, text)) > MAX_DIGITS:
-        return None
-    top = _value(match["top"] or match["over"] or match["digit"])
-    bottom = _value(match["bottom"] or match["under"] or match["by"] or "1")
-    if bottom == 0:
-        return None
-    return -top / bottom if match["sign"] == "-" else top / bottom
-
-
-def _value(numeral: str) -> Fraction:
-    return Fraction(_SEPARATOR.sub("", numeral))
-
-
-def decide(gold: str, answer: str) -> bool | None:
-    """Whether two answers are equal, or None when neither text nor arithmetic can tell.
-
-    True for one normalised spelling; True or False for two rationals, compared exactly (a rounded
-    decimal is not the fraction it rounds). Symmetric.
-    """
-    spelling = normalise(gold)
-    if spelling and spelling == normalise(answer):
+    left, right = spelling(gold), spelling(answer)
+    if not left or not right:
+        return False
+    if left.replace(";", ",") == right.replace(";", ","):  # `1, 234` and `1,234` may be either
         return True
-    left, right = exact_rational(gold), exact_rational(answer)
-    return None if left is None or right is None else left == right
+    return _Comparison(policies, algebra).same(_read(left), _read(right))
+
+
+_read = lru_cache(maxsize=4096)(read)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """The gold one stands on the left throughout."""
+
+    policies: Policies
+    algebra: Leaf
+
+    def same(self, gold: Answer, answer: Answer) -> Same:
+        if gold == answer:
+            return True
+        for kind, compare in _ORDER:
+            if isinstance(gold, kind) or isinstance(answer, kind):
+                return compare(self, gold, answer)
+        if isinstance(gold, Number) and isinstance(answer, Number):
+            return self._numbers(gold, answer)
+        if isinstance(gold, Tuple) and isinstance(answer, Tuple):
+            return self._tuples(gold, answer)
+        return self.algebra(_text(gold), _text(answer))
+
+    def _numbers(self, gold: Number, answer: Number) -> bool:
+        x, y = gold.numeral, answer.numeral
+        if x.value == y.value:
+            return True
+        if self.policies.rounding == "none":
+            return False
+        return stands_for(x, y, GOLD_DIGITS) or stands_for(y, x, ANSWER_DIGITS)
+
+    def _quantities(self, gold: Answer, answer: Answer) -> Same:
+        (x, unit), (y, other) = _parts(gold), _parts(answer)
+        if unit and other:
+            return unit == other and self.same(x, y)
+        if "percent" in (unit, other):
+            return self._percent(x, y, hundredfold=0 if unit else 1)
+        return self.policies.units == "optional" and self.same(x, y)
+
+    def _percent(self, gold: Answer, answer: Answer, hundredfold: int) -> Same:
+        """One of the two is a percentage: the gold one (0) or the answer (1)."""
+        sides = (gold, answer)
+        per_cent, plain = sides[hundredfold], sides[1 - hundredfold]
+        if (
+            isinstance(per_cent, Number)
+            and isinstance(plain, Number)
+            and per_cent.numeral.value == 100 * plain.numeral.value
+        ):
+            return True
+        return self.policies.percent == "either" and self.same(gold, answer)
+
+    def _named(self, gold: Answer, answer: Answer) -> Same:
+        if isinstance(gold, Named) and isinstance(answer, Named):
+            if gold.name == answer.name:
+                return self.same(gold.value, answer.value)
+            return self.algebra(gold.text, answer.text)
+        if isinstance(gold, Chain) or isinstance(answer, Chain):
+            return self.algebra(_text(gold), _text(answer))
+        return self.same(*(s.value if isinstance(s, Named) else s for s in (gold, answer)))
+
+    def _chains(self, gold: Answer, answer: Answer) -> Same:
+        """Two equations; or a value, and one worked out that ends with it."""
+        if isinstance(gold, Chain) and isinstance(answer, Chain):
+            return self.algebra(gold.text, answer.text)
+        sides = gold.sides if isinstance(gold, Chain) else answer.sides  # type: ignore[union-attr]
+        last = sides[-1]
+        ends = self.same(*(last if isinstance(s, Chain) else s for s in (gold, answer)))
+        if ends is False:
+            return False
+        return _all([ends, *(self.same(side, last) for side in sides[:-1])])
+
+    def _several(self, gold: Answer, answer: Answer) -> Same:
+        if isinstance(gold, Several) and isinstance(answer, Several):
+            if len(gold.items) != len(answer.items):
+                return False
+            return _matched([[self.same(x, y) for y in answer.items] for x in gold.items])
+        lists = [side for side in (gold, answer) if isinstance(side, Several)]
+        if len(lists[0].items) == 1:
+            return self.same(*(s.items[0] if isinstance(s, Several) else s for s in (gold, answer)))
+        other = answer if lists[0] is gold else gold
+        return isinstance(other, Algebra) and self.algebra(_text(gold), _text(answer))
+
+    def _words(self, gold: Answer, answer: Answer) -> Same:
+        """Spelled alike; a letter of choice may look like a variable."""
+        one, other = _text(gold).lower(), _text(answer).lower()
+        return one == other and (len(one) == 1 or type(gold) is type(answer))
+
+    def _based(self, gold: Answer, answer: Answer) -> Same:
+        if isinstance(gold, Based) and isinstance(answer, Based):
+            return gold.base == answer.base and self.same(gold.value, answer.value)
+        bare = (side.value if isinstance(side, Based) else side for side in (gold, answer))
+        return self.policies.base == "optional" and self.same(*bare)
+
+    def _tuples(self, gold: Tuple, answer: Tuple) -> Same:
+        shapes = [(side.opening, side.closing, len(side.items)) for side in (gold, answer)]
+        return shapes[0] == shapes[1] and _all(map(self.same, gold.items, answer.items))
+
+
+_ORDER: tuple[tuple[type, Callable[[_Comparison, Answer, Answer], Same]], ...] = (
+    (Quantity, _Comparison._quantities),
+    (Named, _Comparison._named),
+    (Chain, _Comparison._chains),
+    (Several, _Comparison._several),
+    (Words, _Comparison._words),
+    (Based, _Comparison._based),
+)
+"""Which kind of answer settles how two are compared, the first that either side is."""
+
+
+def _parts(answer: Answer) -> tuple[Answer, str | None]:
+    return (answer.value, answer.unit) if isinstance(answer, Quantity) else (answer, None)
+
+
+def _all(found: Iterable[Same]) -> Same:
+    known = list(found)
+    return False if False in known else None if None in known else True
+
+
+def _matched(same: Sequence[Sequence[Same]]) -> Same:
+    """Whether rows and columns can be paired: surely, in no way, or as algebra will say."""
+    if _can_pair([[one is True for one in row] for row in same]):
+        return True
+    return None if _can_pair([[one is not False for one in row] for row in same]) else False
+
+
+def _can_pair(fits: Sequence[Sequence[bool]]) -> bool:
+    taken: dict[int, int] = {}  # column → row
+
+    def place(row: int, seen: set[int]) -> bool:
+        for column in range(len(fits)):
+            if fits[row][column] and column not in seen:
+                seen.add(column)
+                if column not in taken or place(taken[column], seen):
+                    taken[column] = row
+                    return True
+        return False
+
+    return all(place(row, set()) for row in range(len(fits)))
+
+
+def _text(answer: Answer) -> str:
+    """An answer as LaTeX that math-verify reads."""
+    if isinstance(answer, Tuple):
+        inner = ",".join(map(_text, answer.items))
+        return f"{answer.opening}{inner}{answer.closing}"
+    if isinstance(answer, Several):
+        return ",".join(map(_text, answer.items))
+    return _text(answer.value) if isinstance(answer, (Quantity, Based)) else answer.text

@@ -1,15 +1,21 @@
 r"""Where a response says its answer is: text in, the answer's text out.
 
 Only what follows the last `</think>` is read, and nothing behind a `<think>` left open: an answer
-inside thinking is no answer. There, the last non-empty `\boxed{...}` (or `\fbox{...}`) with
-matching braces wins; without one, the last of the `ANCHORS` that is followed by something. Bare
-numbers are never guessed at, so a response without either has no answer.
+inside thinking is no answer. There, the first of these that is found:
+
+1. the last non-empty `\boxed{...}` or `\fbox{...}` with matching braces;
+2. the last line `#### 42` (GSM8K): four marks and a number, so that no heading is one;
+3. the last announcement that says something: a phrase of `ANCHORS`, `"answer": ...` of a JSON
+   object, `<answer>...</answer>`, or a line that begins with `A:`.
+
+Bare numbers are never guessed at, so a response without any of them has no answer.
 
 Responses are hostile: every pass here is linear in their length, with no backtracking.
 """
 
 from __future__ import annotations
 
+import json
 import re
 
 ANCHORS = ("final answer is", "final answer:", "the answer is", "answer is", "answer:")
@@ -33,8 +39,16 @@ def _phrase(anchor: str) -> str:
     return words + (rf"{_GAP}*+:" if anchor.endswith(":") else r"\b")
 
 
-_ANCHOR_OR_BOX = re.compile(
-    rf"(?P<anchor>\b(?:{'|'.join(map(_phrase, ANCHORS))}))|\\(?:boxed|fbox)", re.IGNORECASE
+_PHRASE = re.compile(rf"\b(?:{'|'.join(map(_phrase, ANCHORS))})", re.IGNORECASE)
+_ANNOUNCED = re.compile(
+    r'"(?:final_?)?answer"\s*+:\s*+(?P<json>"(?:[^"\\]|\\.)*+"|-?[0-9][0-9.,eE+\-]*+)'
+    r"|<answer>(?P<tag>[^<]*+(?:<(?!/?answer>)[^<]*+)*+)</answer>"
+    rf"|(?P<anchor>{_PHRASE.pattern}|(?<![^\n])A:)|\\(?:boxed|fbox)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CURRENCY = r"(?:\\?[$\u20ac\u00a3])"
+_MARK = re.compile(
+    rf"^####[ \t]*+({_CURRENCY}?[ \t]*+[+-]?[ \t]*+{_CURRENCY}?\.?[0-9][^\n]*+)", re.MULTILINE
 )
 _DELIMITERS = ((r"\(", r"\)"), (r"\[", r"\]"))
 _HEAD, _HEAD_MARKDOWN = re.compile(r"(?:[\s$]|\\\$)*+"), re.compile(r"(?:[\s$*`]|\\\$)*+")
@@ -60,8 +74,10 @@ def extract_answer(response: str, *, cut_off: bool = False) -> str | None:
     True
     """
     spoken = _after_thinking(response)
-    boxed = _last_box(spoken)
-    return boxed if boxed is not None else _last_announced(spoken, cut_off)
+    for found in (_last_box(spoken), _last_marked(spoken, cut_off)):
+        if found is not None:
+            return found
+    return _last_announced(spoken, cut_off)
 
 
 def strip_math(text: str, *, markdown: bool = False) -> str:
@@ -128,24 +144,48 @@ def _last_box(text: str) -> str | None:
     return text[slice(*best)].strip() if best[0] >= 0 else None
 
 
+def _last_marked(text: str, cut_off: bool) -> str | None:
+    """What the last `####` line says; passed over where the text may have been cut inside it."""
+    marked = [match for match in _MARK.finditer(text) if not (cut_off and match.end() == len(text))]
+    return strip_math(marked[-1][1], markdown=True) if marked else None
+
+
 def _last_announced(text: str, cut_off: bool) -> str | None:
-    """The last non-empty answer behind an anchor, each read no further than the next one.
+    """The last non-empty answer that is announced, each read no further than the next one.
 
     A box ends it as well: one that reaches here is empty or never closed, which is no answer.
     """
-    spans: list[tuple[int, int]] = []  # where each anchor's answer may lie
+    spans: list[tuple[int, int, bool]] = []  # where each answer may lie, and whether it is closed
     begin = -1
-    for match in _ANCHOR_OR_BOX.finditer(text):
+    for match in _ANNOUNCED.finditer(text):
         if begin >= 0:
-            spans.append((begin, match.start()))
+            spans.append((begin, match.start(), False))
         begin = match.end() if match["anchor"] else -1
+        if match["json"] is not None or match["tag"] is not None:
+            spans.append((*match.span("tag" if match["json"] is None else "json"), True))
     if begin >= 0:
-        spans.append((begin, len(text)))
-    for begin, end in reversed(spans):
-        answer = _first_sentence(text[begin:end], must_end=cut_off and end == len(text))
+        spans.append((begin, len(text), False))
+    for begin, end, closed in reversed(spans):
+        inner = text[begin:end]
+        answer = (
+            _closed(inner)
+            if closed
+            else _first_sentence(inner, must_end=cut_off and end == len(text))
+        )
         if answer:
             return answer
     return None
+
+
+def _closed(text: str) -> str:
+    """The answer between marks of its own; a JSON string is read as one."""
+    if text.startswith('"'):
+        try:
+            text = str(json.loads(text, strict=False))
+        except ValueError:
+            text = text.strip('"')
+    announced = _last_announced(text, cut_off=False) if _PHRASE.search(text) else None
+    return announced or strip_math(text, markdown=True)
 
 
 def _first_sentence(text: str, must_end: bool) -> str:

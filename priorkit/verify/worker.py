@@ -17,7 +17,9 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import BinaryIO, cast
 
 from priorkit.errors import EngineError, MissingExtraError, SettingError
@@ -25,8 +27,31 @@ from priorkit.verify.child import Outcome
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from priorkit.verify.child import serve; serve(float(sys.argv[2]), int(sys.argv[3]))"
+    "from priorkit.verify.child import serve; "
+    "serve(float(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4]))"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one child process may take."""
+
+    limit_s: float = 5.0
+    """Wall seconds for one comparison, start-up apart."""
+    start_limit_s: float = 120.0
+    """Wall seconds for the start-up, which imports sympy."""
+    memory_bytes: int = 2 * 2**30
+    """Address space a child may add after start-up, where the system can limit it."""
+    recycle_after: int = 5000
+    """Comparisons after which a child makes room for a fresh one: sympy remembers what it did."""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if not 0 < getattr(self, name) < float("inf"):
+                raise SettingError(
+                    f"a verifier's worker needs finite limits above zero, got "
+                    f"{name}={getattr(self, name)}"
+                )
 
 
 class Worker:
@@ -35,28 +60,16 @@ class Worker:
     Threads may share it; they take turns. A process forked from its owner gets a child of its own.
 
     Args:
-        limit_s: wall seconds for one comparison, start-up apart; above zero.
-        start_limit_s: wall seconds for the start-up, which imports sympy; above zero.
-        memory_bytes: address space the child may add after start-up, where the system can limit it.
-        cache_size: comparisons remembered, least recently used out first.
+        limits: of the child.
+        policies: what counts as the same; fields of `priorkit.verify.equality.Policies`.
     """
 
     def __init__(
-        self,
-        limit_s: float = 5.0,
-        start_limit_s: float = 120.0,
-        memory_bytes: int = 2 * 2**30,
-        cache_size: int = 4096,
+        self, limits: Limits = Limits(), policies: Mapping[str, object] = MappingProxyType({})
     ) -> None:
-        """Starts nothing yet; SettingError when a limit is not above zero."""
-        self._settings = (limit_s, start_limit_s, memory_bytes, cache_size)
-        if not all(0 < setting < float("inf") for setting in self._settings):
-            raise SettingError(
-                "a verifier's worker needs finite limits above zero, got "
-                f"limit_s={limit_s}, start_limit_s={start_limit_s}, "
-                f"memory_bytes={memory_bytes}, cache_size={cache_size}"
-            )
-        self.limit_s, self._start_limit_s, self._memory_bytes, self._cache_size = self._settings
+        """Starts nothing yet."""
+        self._settings = (limits, dict(policies))
+        self.limits = limits
         self._begin()
 
     def compare(self, gold: str, answer: str) -> Outcome:
@@ -69,15 +82,10 @@ class Worker:
         """
         if self._owner != os.getpid():
             self._begin()
-        key = (gold, answer)
         with self._lock:
-            known = self._cache.get(key)
-            if known is None:
-                known = self._cache[key] = self._ask(json.dumps(key).encode("ascii"))
-                if len(self._cache) > self._cache_size:
-                    self._cache.popitem(last=False)
-            self._cache.move_to_end(key)
-            return known
+            if self._compared >= self.limits.recycle_after:
+                self._drop()
+            return self._ask(json.dumps([gold, answer]).encode("ascii"))
 
     def close(self) -> None:
         """End the child; a later comparison starts another."""
@@ -98,18 +106,18 @@ class Worker:
         """As `close`."""
         self.close()
 
-    def __reduce__(self) -> tuple[type[Worker], tuple[float, float, int, int]]:
+    def __reduce__(self) -> tuple[type[Worker], tuple[object, ...]]:
         """A copy has the same limits, and no child until it needs one."""
         return Worker, self._settings
 
     def _begin(self) -> None:
         self._owner = os.getpid()
         self._lock = threading.Lock()
-        self._cache: OrderedDict[tuple[str, str], Outcome] = OrderedDict()
         self._child: _Child | None = None
+        self._compared = 0  # by this child
 
     def _drop(self) -> None:
-        child, self._child = self._child, None
+        child, self._child, self._compared = self._child, None, 0
         if child:
             child.stop()
 
@@ -122,7 +130,8 @@ class Worker:
             if self._child is None:
                 self._child = self._started()
             try:
-                reply = self._child.ask(line, self.limit_s)
+                reply = self._child.ask(line, self.limits.limit_s)
+                self._compared += 1
             except BaseException as failure:  # an interrupt too leaves a reply on its way
                 self._drop()
                 if isinstance(failure, TimeoutError):
@@ -135,13 +144,13 @@ class Worker:
 
     def _started(self) -> _Child:
         try:
-            child = _Child(self.limit_s, self._memory_bytes)
+            child = _Child(*self._settings)
         except OSError as failure:
             raise _start_error(str(failure)) from failure
         try:
-            trouble = child.reply(self._start_limit_s)
+            trouble = child.reply(self.limits.start_limit_s)
         except TimeoutError:
-            trouble = f"it was not ready within {self._start_limit_s:g} s (start_limit_s)"
+            trouble = f"it was not ready within {self.limits.start_limit_s:g} s (start_limit_s)"
         except EOFError:
             trouble = "it ended at once"
         except BaseException:
@@ -168,8 +177,9 @@ def _start_error(trouble: str) -> EngineError:
 class _Child:
     """One running process, the thread that reads it, and its end."""
 
-    def __init__(self, limit_s: float, memory_bytes: int) -> None:
-        boot = [_BOOT, json.dumps([str(p) for p in sys.path]), repr(limit_s), str(memory_bytes)]
+    def __init__(self, limits: Limits, policies: Mapping[str, object]) -> None:
+        paths, agreed = json.dumps([str(path) for path in sys.path]), json.dumps(policies)
+        boot = [_BOOT, paths, repr(limits.limit_s), str(limits.memory_bytes), agreed]
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-c", *boot],
             stdin=subprocess.PIPE,
