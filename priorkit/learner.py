@@ -37,8 +37,8 @@ class LearnerSettings:
     kl: float = 0.0
     """Weight β of the reference penalty; the paper's is 0.04 when on."""
     micro_tokens: int = 4096
-    """Padded tokens in a forward pass at most; a single longer sequence still goes alone. The
-    default needs about 5 GB beside a 135M model in float32."""
+    """Padded tokens in a forward pass at most; a single longer sequence still goes alone. Four
+    times the default took more than 24 GB with SmolLM2-135M in float32."""
     gradient_checkpointing: bool = False
     """Compute activations again in the backward pass: less memory, about a third more time."""
 
