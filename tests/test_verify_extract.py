@@ -75,6 +75,7 @@ ANNOUNCED = [
     ('{"reasoning": "The answer is 5.", "answer": "6"}', "6"),
     ('{"answer": "The answer is 6."}', "6"),
     ('{"answer": ""} The answer is 5', "5"),
+    ('{"answer": "1\\ud8002"}', "1?2"),
     ('The answer is 5. {"answer": ""}', "5"),
     ("<answer> 8 </answer>", "8"),
     ("<answer>8</answer> or <answer>9</answer>", "9"),

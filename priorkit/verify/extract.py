@@ -181,7 +181,8 @@ def _closed(text: str) -> str:
     """The answer between marks of its own; a JSON string is read as one."""
     if text.startswith('"'):
         try:
-            text = str(json.loads(text, strict=False))
+            said = str(json.loads(text, strict=False))
+            text = said.encode("utf-8", "replace").decode()  # an escape may be half a character
         except ValueError:
             text = text.strip('"')
     announced = _last_announced(text, cut_off=False) if _PHRASE.search(text) else None
