@@ -104,7 +104,7 @@ def _recipe(folder: Path, arm: str, settings: Any) -> Recipe:
         policy="lab-policy",
         settings=settings,
         pool=folder / "pool.parquet",
-        prior=folder / "priors.parquet",
+        prior=None if arm == "online-np" else folder / "priors.parquet",
         selector=arm,
         dtype="float32",
         device="cpu",
