@@ -96,9 +96,9 @@ def answerer(target: str | None, question: Question, runs: Path) -> Answerer:
     from priorkit import adapter
     from priorkit.engines.models import resolve_model
     from priorkit.export import how_asked
-    from priorkit.run_tables import named_run, newest_run, read_run
+    from priorkit.run_tables import find_run, read_run
 
-    folder = newest_run(runs) if target is None else named_run(Path(target), runs)
+    folder = find_run(None if target is None else Path(target), runs)
     if (folder / "run.json").is_file():
         return _of_run(read_run(folder), question)
     shape = {

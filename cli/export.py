@@ -42,11 +42,11 @@ def export(
     """
     from priorkit.errors import SettingError
     from priorkit.extras import TRAINING, require
-    from priorkit.run_tables import named_run, newest_run, read_run
+    from priorkit.run_tables import find_run, read_run
 
     if what not in ("adapter", "merged", "posterior"):
         raise SettingError(f"--what must be adapter, merged or posterior, got {what!r}")
-    held = read_run(newest_run(root) if run is None else named_run(run, root))
+    held = read_run(find_run(run, root))
     require("exporting", *TRAINING)
     from priorkit.export import (
         export_adapter,

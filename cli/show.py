@@ -36,9 +36,9 @@ def show(
 
     Example: priorkit show
     """
-    from priorkit.run_tables import named_run, newest_run, read_run
+    from priorkit.run_tables import find_run, read_run
 
-    folder = newest_run(root) if run is None else named_run(run, root)
+    folder = find_run(run, root)
     held = read_run(folder)
     if follow:
         held = _follow(held)

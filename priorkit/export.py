@@ -100,9 +100,9 @@ def exported_update(run: Run) -> int:
     """The update whose weights and beliefs are handed out; a running run's log may be beyond it.
 
     Raises:
-        RunFolderError: the run has no checkpoint, or a damaged one.
+        RunFolderError: the run has no checkpoint.
     """
-    return _newest(run)[1]
+    return int(newest_folder(run.folder / "checkpoints").name)
 
 
 def _describe(draft: Path, run: Run, text: str) -> None:

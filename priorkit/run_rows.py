@@ -217,14 +217,18 @@ def tally(groups: Iterable[GroupRow]) -> dict[str, int]:
     }
 
 
+def is_unicode(value: object) -> bool:
+    """Whether a value is text that a file can hold; a lone surrogate is not."""
+    try:
+        return type(value) is str and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
 def _mismatch(column_type: str, value: object, least: int) -> str:
     """What was expected of a value that does not fit; empty when it fits."""
     if column_type == "string":
-        try:
-            fits = type(value) is str and value.encode() is not None
-        except UnicodeEncodeError:
-            fits = False
-        return "" if fits else "valid Unicode text"
+        return "" if is_unicode(value) else "valid Unicode text"
     if column_type == "float64":
         whole = type(value) is int and abs(value) < 2**53
         fits = whole or (isinstance(value, float) and math.isfinite(value))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from priorkit import parquet
 from priorkit.errors import RunFolderError
-from priorkit.run_rows import KINDS, EvalRow, GroupRow, Row, StepRow, checked, tally
+from priorkit.run_rows import KINDS, EvalRow, GroupRow, Row, StepRow, checked, is_unicode, tally
 
 DAMAGED = "the log was edited or damaged: restore it from a copy, or start the run anew"
 
@@ -115,8 +115,14 @@ def newest_run(root: str | Path) -> Path:
     return max(found, key=_last_written)
 
 
-def named_run(run: Path, root: str | Path) -> Path:
-    """A run's folder, given as that or by its name under `root`."""
+def find_run(run: Path | None, root: str | Path) -> Path:
+    """A run's folder, given as that or by its name under `root`; the newest one there for None.
+
+    Raises:
+        RunFolderError: the newest is wanted and there is none.
+    """
+    if run is None:
+        return newest_run(root)
     under = Path(root) / run
     return under if not run.exists() and (under / "run.json").is_file() else run
 
@@ -224,22 +230,11 @@ def _check_setting(path: Path, value: Any, keys: list[str], expected: type) -> N
         wanted = expected if depth == len(keys) - 1 else dict
         if value is None and wanted is dict:
             return
-        if type(value) is not wanted or (isinstance(value, str) and not _is_unicode(value)):
+        if type(value) is not wanted or (wanted is str and not is_unicode(value)):
             raise RunFolderError(
-                f"{path}: {'.'.join(keys[: depth + 1])} is {_brief_value(value)}, expected "
+                f"{path}: {'.'.join(keys[: depth + 1])} is {_brief(json.dumps(value))}, expected "
                 f"{_KIND[wanted]}; {DAMAGED}"
             )
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        return text.encode() is not None
-    except UnicodeEncodeError:
-        return False
-
-
-def _brief_value(value: object) -> str:
-    return _brief(ValueError(json.dumps(value)))
 
 
 def _refuse_half(folder: Path) -> None:
@@ -320,6 +315,6 @@ def _place(path: Path, row: int) -> str:
     return f"{path}: " + (f"line {row + 1}" if path.suffix == ".jsonl" else f"row {row}")
 
 
-def _brief(caught: BaseException) -> str:
-    text = " ".join(str(caught).split())
+def _brief(said: object) -> str:
+    text = " ".join(str(said).split())
     return text if len(text) <= 200 else text[:199] + "…"

@@ -21,7 +21,7 @@ from priorkit import grpo
 from priorkit.beta import check_group_size, expected_learnability
 from priorkit.checkpoint import clear_drafts, latest_checkpoint, save_checkpoint
 from priorkit.columns import FloatArray, IntArray
-from priorkit.engines.protocol import Engine, Request, Sampling, request_seed
+from priorkit.engines.protocol import Engine, Request, Sampling, check_seed, request_seed
 from priorkit.errors import RunFolderError, SettingError
 from priorkit.folder import claim, locked
 from priorkit.learner import Batch, Learner, LearnerSettings, StepResult
@@ -79,8 +79,7 @@ class TrainSettings:
                 raise SettingError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.eval_every < 0:
             raise SettingError(f"eval_every must be 0 or more, got {self.eval_every}")
-        if not 0 <= self.seed < 2**63:
-            raise SettingError(f"seed must be from 0 to below 2**63, got {self.seed}")
+        check_seed(self.seed)
         Sampling(self.eval_temperature)
 
     def evaluates_after(self, update: int) -> bool:

@@ -117,6 +117,12 @@ class BatchedEngine(Engine, Protocol):
         ...
 
 
+def check_seed(seed: int) -> None:
+    """Refuse a run's seed that torch, or a file of settings, cannot take; SettingError."""
+    if not 0 <= seed < 2**63:
+        raise SettingError(f"seed must be from 0 to below 2**63, got {seed}")
+
+
 def request_seed(
     run_seed: int,
     stage: str,

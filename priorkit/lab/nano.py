@@ -18,7 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from priorkit.adapter import write_model
 from priorkit.columns import IntArray
-from priorkit.errors import SettingError
+from priorkit.engines.protocol import check_seed
 from priorkit.lab.problems import LEVELS, SUBJECTS, draw_problem
 from priorkit.lab.tokenizer import ASK, END, PAD, START, lab_tokenizer, vocabulary
 from priorkit.lab.writers import Writer
@@ -109,8 +109,7 @@ def build_nano(
     Raises:
         SettingError: a seed that torch does not take.
     """
-    if not 0 <= seed < 2**63:
-        raise SettingError(f"seed must be from 0 to below 2**63, got {seed}")
+    check_seed(seed)
     model = untrained(settings, seed)
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=settings.learning_rate, betas=(0.9, 0.99), weight_decay=0.01

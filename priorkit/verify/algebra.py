@@ -10,7 +10,7 @@ Everything here may run for ever or eat all memory on a hostile answer: only a w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -82,15 +82,13 @@ def _rounds(text: str, value: Any, least: int) -> bool:
 def _same_function(left: Any, right: Any) -> bool:
     left, right = _worked_out(left), _worked_out(right)
     symbols = sorted(left.free_symbols | right.free_symbols, key=str)
-    agreed = _agreements(left, right, list(_points(symbols)))
-    if agreed is None or agreed:
-        return bool(agreed) if agreed is not None else False
-    if any(symbol.name in _COUNTING for symbol in symbols):
-        return bool(_agreements(left, right, list(_whole_points(symbols))))
-    return False
+    agreed = _agreements(left, right, _points(symbols))
+    if agreed is False and any(symbol.name in _COUNTING for symbol in symbols):
+        agreed = _agreements(left, right, _whole_points(symbols))
+    return bool(agreed)
 
 
-def _agreements(left: Any, right: Any, points: Sequence[dict[Any, Any]]) -> bool | None:
+def _agreements(left: Any, right: Any, points: Iterable[dict[Any, Any]]) -> bool | None:
     """Whether both have equal values at enough points; None where they have too few values."""
     met = 0
     for point in points:

@@ -9,8 +9,6 @@ from priorkit.errors import SettingError
 from priorkit.verify.extract import extract_answer
 from priorkit.verify.protocol import Status, Verdict, Verifier
 
-Extract = Callable[..., "str | None"]
-
 
 class Question(NamedTuple):
     """One response to be judged; the arguments of `Verifier.check`."""
@@ -29,27 +27,20 @@ def check_all(verifier: Verifier, questions: Sequence[Question]) -> list[Verdict
     return [verifier.check(*question) for question in questions]
 
 
-def unjudged(
-    response: str, finish_reason: str | None, extract: Extract = extract_answer
-) -> Verdict | str:
+def unjudged(response: str, finish_reason: str | None) -> Verdict | str:
     """The text of a complete answer; or the verdict, where there is none to judge."""
     if finish_reason == "error":
         return Verdict("engine_error")
     cut_off = finish_reason == "length"
-    extracted = extract(response, cut_off=cut_off)
+    extracted = extract_answer(response, cut_off=cut_off)
     if extracted is None:
         return Verdict("truncated" if cut_off else "no_answer")
     return extracted
 
 
-def judge(
-    response: str,
-    finish_reason: str | None,
-    status_of: Callable[[str], Status],
-    extract: Extract = extract_answer,
-) -> Verdict:
+def judge(response: str, finish_reason: str | None, status_of: Callable[[str], Status]) -> Verdict:
     """The verdict in the order of the design; `status_of` judges a complete answer's text."""
-    found = unjudged(response, finish_reason, extract)
+    found = unjudged(response, finish_reason)
     return found if isinstance(found, Verdict) else Verdict(status_of(found), found)
 
 

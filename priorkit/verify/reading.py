@@ -91,7 +91,7 @@ Answer = Number | Algebra | Words | Quantity | Based | Tuple | Several | Named |
 _DEEPEST = 6
 _MOST = 100  # parts of one structure; beyond, only the same spelling is the same
 
-_LIST = frozenset([",", ";", r"\text{and}", r"\text{or}", r"\cup", " and ", " or "])
+_LIST = frozenset([",", ";", r"\text{and}", r"\text{or}", r"\cup", "and", "or"])
 _TOKEN = re.compile(
     r"\\text\{(?:and|or)\}|\\begin\{[a-z]*\}|\\end\{[a-z]*\}|\\[A-Za-z]+|\\.|(?: |\b)(?:and|or) |.",
     re.DOTALL,
@@ -312,7 +312,7 @@ def _split(text: str, separators: frozenset[str], thousands: bool = False) -> li
             level += 1
         elif token in _CLOSING:
             level -= 1
-        elif level == 0 and (token in separators or f" {token.strip()} " in separators):
+        elif level == 0 and token.strip() in separators:
             if thousands and _sets_off_thousands(text, place):
                 continue
             parts.append(text[begin:place].strip())
